@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a simulation found, as it is written to a file.
+//! The results of a simulation, as they are written to a file.
 
 use std::collections::BTreeMap;
 
@@ -18,101 +18,102 @@ use crate::tier::TierStats;
 /// Parts of the run for which shares of the processor are reported (ASPF figure 9: 5 % and 10 %).
 const SHARES: [(&str, u64); 4] = [("0.05", 5), ("0.1", 10), ("0.25", 25), ("0.5", 50)];
 
-/// Where the warm-up ended.
+/// The end of the warm-up.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct WarmUpReport {
-    /// Accesses before it.
+    /// Number of accesses before it.
     pub accesses: u64,
     /// Simulated time before it.
     pub time_ns: u64,
 }
 
-/// Results. Times are ns. All are of what followed the warm-up, if there was one, and times are from its end on.
+/// Results. Times are ns. All results describe the run after the warm-up, if there was one; times count from the end of the
+/// warm-up.
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
     /// The warm-up; null if there was none.
     pub warm_up: Option<WarmUpReport>,
-    /// From the start until the last process has ended.
+    /// Time from the start until the last process ended.
     pub time_ns: u64,
-    /// Accesses of all traces.
+    /// Number of accesses in all traces.
     pub accesses: u64,
-    /// Pages that a process had to have read.
+    /// Number of faults on pages that were out of DRAM.
     pub faults: u64,
-    /// Accesses to pages that were still on their way, read ahead.
+    /// Number of accesses to pages whose prefetch was still under way.
     pub late: u64,
-    /// Pages read.
+    /// Number of pages read.
     pub device_reads: u64,
-    /// Pages written.
+    /// Number of pages written.
     pub device_writes: u64,
-    /// Pages moved either way: what energy is proportional to (ASPF IV-B3).
+    /// Pages moved in both directions. Energy is proportional to this (ASPF IV-B3).
     pub pages_moved: u64,
-    /// Pages wanted again while they were being written.
+    /// Number of pages that were needed again while they were being written.
     pub rescued: u64,
-    /// Context switches.
+    /// Number of context switches.
     pub context_switches: u64,
-    /// Processor time of processes, waiting included.
+    /// Processor time of all processes, including their waits for pages.
     pub cpu_ns: u64,
-    /// Part of this time in which processes waited for pages.
+    /// The part of this time in which processes waited for pages.
     pub waited_ns: u64,
-    /// This part's share of the whole time.
+    /// The share of this part in the whole time.
     pub waiting_share: f64,
-    /// How long accesses waited for their pages: faults, and those to pages that were on their way.
+    /// How long accesses waited for their pages: faults, and accesses to pages that were on their way.
     pub latency: WaitsSummary,
-    /// Waiting for a free frame.
+    /// Time in which faults waited for a free frame.
     pub stalled_ns: u64,
-    /// Nobody was ready, summed over all CPUs.
+    /// Time without a ready process, summed over all CPUs.
     pub idle_ns: u64,
-    /// Jain's index of the processor times (by weight) when the first process ended.
+    /// Jain's index of the processor times, by weight, at the end of the first process.
     pub jain: f64,
-    /// Pages read ahead, by who did.
+    /// Prefetched pages by origin.
     pub prefetch: BTreeMap<Origin, Prefetched>,
-    /// What each of several CPUs did.
+    /// Counts of each CPU, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<CpuStats>,
-    /// What each of several drives was asked for.
+    /// Counts of each drive, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drives: Vec<DriveStats>,
-    /// What the compressed tier did, if there is one.
+    /// Counts of the compressed tier, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierStats>,
-    /// The policy's own structures (ASPF IV-C).
+    /// Costs of the policy's own structures (ASPF IV-C).
     pub bookkeeping: Bookkeeping,
-    /// Each process.
+    /// Results of each process.
     pub processes: Vec<ProcessReport<'a>>,
-    /// What was simulated.
+    /// The configuration that was simulated.
     pub settings: &'a Settings,
 }
 
 /// Results of one process.
 #[derive(Debug, Serialize)]
 pub struct ProcessReport<'a> {
-    /// Its name.
+    /// Name of the process.
     pub name: &'a str,
-    /// When it ended; 0 if that was in the warm-up.
+    /// Time at which it ended; 0 if it ended in the warm-up.
     pub finished_ns: u64,
-    /// Its processor time, waiting for pages included.
+    /// Its processor time, including waits for pages.
     pub cpu_ns: u64,
-    /// Part of this time in which the process waited for pages.
+    /// The part of this time in which it waited for pages.
     pub waited_ns: u64,
-    /// This part's share of the run's whole time: the shares of all processes add up to the run's.
+    /// The share of this part in the run's whole time. The shares of all processes add up to that of the run.
     pub waiting_share: f64,
     /// How long its accesses waited for their pages.
     pub latency: WaitsSummary,
-    /// The longest time for which it was ready and did not run.
+    /// Longest time in which it was ready and did not run.
     pub longest_wait_ns: u64,
-    /// Accesses of its trace.
+    /// Number of accesses in its trace.
     pub accesses: u64,
-    /// Instructions.
+    /// Number of instructions.
     pub instructions: u64,
-    /// Accesses that the cache did not serve.
+    /// Number of accesses that the cache did not serve.
     pub cache_misses: u64,
-    /// Pages that it had to have read.
+    /// Number of faults on pages that were out of DRAM.
     pub faults: u64,
-    /// Accesses to pages that were still on their way, read ahead.
+    /// Number of accesses to pages whose prefetch was still under way.
     pub late: u64,
     /// Faults in the first, second and last third of a time slice (ASPF figure 1c).
     pub fault_parts: [u64; 3],
-    /// Its share of the processor in the first part of the run.
+    /// Its share of the processor in the first part of the run, for each part.
     pub cpu_share: BTreeMap<&'static str, f64>,
     /// Faults over time (ASPF figure 1b).
     pub timeline: &'a Series,
@@ -123,11 +124,11 @@ fn in_ns(time: Time) -> u64 {
 }
 
 impl<'a> Report<'a> {
-    /// The report of a simulation that has ended.
+    /// Makes the report of a simulation that has ended.
     pub fn new(sim: &'a Sim) -> Report<'a> {
         let (core, bookkeeping) = (&sim.core, sim.bookkeeping());
         let (stats, settings) = (&core.stats, &core.settings);
-        // From the end of the warm-up.
+        // Times count from the end of the warm-up.
         let end = core.now() - stats.since;
         let share = |waited: Time| waited as f64 / end.max(1) as f64;
         let sum = |of: fn(&crate::stats::ProcessStats) -> u64| stats.processes.iter().map(of).sum::<u64>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a simulation is made of: a TOML file, whose defaults are the paper's (ASPF IV-A).
+//! The configuration of a simulation: a TOML file. Its defaults are the paper's (ASPF IV-A).
 
 mod presets;
 mod tier;
@@ -17,34 +17,34 @@ use crate::policy::PYTHON;
 use crate::replacement;
 pub use tier::{Clean, Ratio, Tier, TierKind};
 
-/// A point in simulated time, or a length of it: picoseconds.
+/// A point in simulated time, or a length of time, in picoseconds.
 pub type Time = u64;
 
-/// Ticks of [`Time`] in a second.
+/// Ticks of [`Time`] per second.
 pub const TICKS: u64 = 1_000_000_000_000;
 
-/// Nanoseconds as time.
+/// Converts nanoseconds.
 pub fn ns(ns: f64) -> Time {
     (ns * 1e3).round() as Time
 }
 
-/// Microseconds as time.
+/// Converts microseconds.
 pub fn us(us: f64) -> Time {
     ns(us * 1e3)
 }
 
-/// Milliseconds as time.
+/// Converts milliseconds.
 pub fn ms(ms: f64) -> Time {
     us(ms * 1e3)
 }
 
-/// One simulation.
+/// The configuration of one simulation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// What to do about faults: the name of a policy ([`crate::policy::built_in`]).
+    /// The policy for page faults, by name ([`crate::policy::built_in`]).
     pub policy: String,
-    /// The set of values that it began with.
+    /// The named set of values that fills in what the configuration does not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
     /// Processor and its cache.
@@ -58,28 +58,28 @@ pub struct Settings {
     /// Compressed memory before the drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<Tier>,
-    /// Who runs when.
+    /// The scheduler of processes.
     #[serde(default)]
     pub scheduler: Scheduler,
-    /// Reading ahead.
+    /// Prefetching.
     #[serde(default)]
     pub prefetch: Prefetch,
-    /// A-SPF.
+    /// Settings of A-SPF.
     #[serde(default)]
     pub aspf: Aspf,
-    /// Our own policy.
+    /// Settings of foresight, this project's own policy.
     #[serde(default)]
     pub foresight: Foresight,
-    /// Values of a policy from outside this crate, which looks at none of them.
+    /// Values for a policy from outside this crate. The simulator does not use them.
     #[serde(default, skip_serializing_if = "Table::is_empty")]
     pub own: Table,
-    /// What is recorded.
+    /// What to record.
     #[serde(default)]
     pub record: Record,
-    /// Groups of programs with limits of memory.
+    /// Groups of processes with limits of memory.
     #[serde(default, rename = "group", skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Group>,
-    /// The programs.
+    /// The programs to simulate.
     #[serde(rename = "process")]
     pub processes: Vec<Process>,
 }
@@ -88,22 +88,23 @@ pub struct Settings {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cpu {
-    /// An instruction whose accesses the cache serves, ns.
+    /// Time of an instruction whose accesses the cache serves, ns.
     pub instruction_ns: f64,
-    /// The cache, KiB: a power of two times `cache_ways`.
+    /// Size of the cache, KiB: a power of two times `cache_ways`.
     pub cache_kib: u64,
-    /// Its ways.
+    /// Number of its ways.
     pub cache_ways: u64,
-    /// Whose it is.
+    /// Whether processes share it.
     pub cache: CacheOf,
-    /// From the running process to another one, us.
+    /// Time of a switch from the running process to another one, us.
     pub context_switch_us: f64,
-    /// The kernel's own work for a fault, us.
+    /// Time that the kernel itself works for a fault, us.
     pub fault_us: f64,
     /// Number of CPUs. They share DRAM, the drives and, with `cache = "all"`, the cache.
     #[serde(skip_serializing_if = "is_one")]
     pub count: u32,
-    /// Several CPUs: how far one is simulated ahead of another, us. What one does to another is seen so much late or early.
+    /// With several CPUs: how far a CPU may be simulated ahead of another one, us. One CPU sees the actions of another late or
+    /// early by at most this time.
     #[serde(skip_serializing_if = "is_one_us")]
     pub quantum_us: f64,
 }
@@ -127,13 +128,13 @@ impl Default for Cpu {
     }
 }
 
-/// Whose a cache is.
+/// The processes that share a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheOf {
-    /// All processes share one, and a page's lines leave it with the page.
+    /// All processes share one cache. The lines of a page leave it with the page.
     All,
-    /// Each process has its own, and a page's lines stay: as if each trace had been filtered by a cache beforehand.
+    /// Each process has its own cache, and the lines of an evicted page stay: as if a cache had filtered each trace beforehand.
     Process,
 }
 
@@ -141,15 +142,16 @@ pub enum CacheOf {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
-    /// Its size, pages of 4 KiB.
+    /// Size in pages of 4 KiB.
     pub frames: u32,
-    /// An access that misses the cache, ns.
+    /// Time of an access that misses the cache, ns.
     #[serde(default = "dram_ns")]
     pub dram_ns: f64,
-    /// Which page has to go, if not as the policy has it: the name of an order ([`crate::replacement::BUILT_IN`]).
+    /// Order of replacement, which chooses the page to evict, by name ([`crate::replacement::BUILT_IN`]). If absent, the policy's
+    /// order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacement: Option<String>,
-    /// Frames kept free by evicting before they are wanted.
+    /// Number of frames to keep free by evicting early.
     #[serde(default = "reserve")]
     pub reserve: u32,
 }
@@ -171,19 +173,19 @@ pub struct Device {
     /// Latency of a read and of a write, us, in place of the drive's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<f64>,
-    /// Commands in service at a time, in place of the drive's.
+    /// Number of commands in service at a time, in place of the drive's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channels: Option<u32>,
-    /// Data rate, 10^6 bytes a second, in place of the drive's.
+    /// Data rate in 10^6 bytes per second, in place of the drive's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mb_per_s: Option<f64>,
-    /// How commands that nobody waits for, reads ahead and writes, share the drive with those of faults.
+    /// How prefetches and writes, for which no process waits, share the drive with the reads of faults.
     pub ahead: Ahead,
     /// Number of equal drives, each with its own commands.
     #[serde(skip_serializing_if = "is_one")]
     pub drives: u32,
-    /// Several drives: so many pages lie together on one, the next ones on the next drive. 256 is a cluster of Linux's swap areas
-    /// (`SWAPFILE_CLUSTER`), which it fills in turn if their priorities are equal.
+    /// With several drives: number of adjacent pages on one drive, before the next drive follows. 256 is a cluster of Linux's
+    /// swap areas (`SWAPFILE_CLUSTER`). Linux fills swap areas of equal priority in turn, cluster by cluster.
     #[serde(skip_serializing_if = "is_cluster")]
     pub stripe_pages: u32,
 }
@@ -192,22 +194,22 @@ fn is_one(count: &u32) -> bool {
     *count == 1
 }
 
-/// Pages of a cluster.
+/// Number of pages in a cluster.
 const CLUSTER: u32 = 256;
 
 fn is_cluster(pages: &u32) -> bool {
     *pages == CLUSTER
 }
 
-/// How reads ahead and writes share the drive with the reads of faults.
+/// How prefetches and writes share the drive with the reads of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ahead {
     /// All commands are served in their order.
     Queued,
-    /// Reads of faults wait for each other alone; the others wait for all.
+    /// Reads of faults only wait for each other. Prefetches and writes wait for all commands.
     BehindDemand,
-    /// They take the idle drive's latency, and are in nobody's way.
+    /// Prefetches and writes take the time of an idle drive and delay nothing.
     Free,
 }
 
@@ -226,10 +228,10 @@ impl Default for Device {
 }
 
 impl Device {
-    /// The drive with its changes.
+    /// The parameters of the drive, with the changes from the configuration.
     ///
     /// # Errors
-    /// There is no such drive, or a value is out of range.
+    /// No drive has this name, or a value is out of range.
     pub fn params(&self) -> Result<SsdParams, Error> {
         let wrong = |e: &dyn std::fmt::Display| Error::Settings(format!("device: {e}"));
         let mut params = SsdParams::load(&self.drive).map_err(|e| wrong(&e))?;
@@ -243,17 +245,17 @@ impl Device {
     }
 }
 
-/// Who runs when. Defaults: ASPF IV-A, and Linux 5.7 on one processor for what it does not say.
+/// The scheduler. Defaults come from ASPF IV-A, and from Linux 5.7 on one processor where the paper gives none.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scheduler {
-    /// Which.
+    /// The kind of scheduler.
     pub kind: SchedulerKind,
-    /// CFS: every process runs once in so long, ms (`sched_latency`).
+    /// CFS: period in which every process runs once, ms (`sched_latency`).
     pub latency_ms: f64,
-    /// CFS: the shortest slice; EEVDF: the slice, ms (`sched_min_granularity`, `base_slice`).
+    /// Slice, ms: the shortest one for CFS, every one for EEVDF (`sched_min_granularity`, `base_slice`).
     pub min_granularity_ms: f64,
-    /// CFS: how far behind a process that wakes must be to take the processor at once, ms.
+    /// CFS: how far behind a waking process must be to take the processor at once, ms.
     pub wakeup_granularity_ms: f64,
 }
 
@@ -274,13 +276,13 @@ pub enum SchedulerKind {
     Eevdf,
 }
 
-/// Reading ahead.
+/// Prefetching.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Prefetch {
-    /// Pages read with the one that is missing (ASPF figure 8: 4 unless said otherwise).
+    /// Number of pages to read with a missing one (ASPF figure 8: 4 unless said otherwise).
     pub pages: u32,
-    /// Linux: the largest window is 2 to this many pages (`page-cluster`).
+    /// Linux: the largest window is 2^`page_cluster` pages (`page-cluster`).
     pub page_cluster: u32,
 }
 
@@ -290,15 +292,15 @@ impl Default for Prefetch {
     }
 }
 
-/// Our own policy.
+/// Settings of foresight.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Foresight {
-    /// Longest time slice, as a multiple of the scheduler's.
+    /// Length of a slice, as a multiple of the scheduler's.
     pub slices: f64,
-    /// Number of reads that are under way at a time before a process runs.
+    /// Number of reads under way at a time before a process runs.
     pub depth: u32,
-    /// Most pages that are read at a fault.
+    /// Largest number of pages to read at a fault.
     pub pages: u32,
 }
 
@@ -308,15 +310,16 @@ impl Default for Foresight {
     }
 }
 
-/// What is recorded.
+/// What to record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Record {
-    /// Faults over time are counted by so long, ms (ASPF figure 1b: 33); doubled when there are too many.
+    /// Length of the windows in which faults over time are counted, ms (ASPF figure 1b: 33). It doubles when there are too many
+    /// windows.
     pub window_ms: f64,
-    /// Warm-up: what is reported begins after so many accesses of all processes; 0: at once.
+    /// Warm-up: results begin after this many accesses of all processes. 0: no warm-up.
     pub warm_up_accesses: u64,
-    /// The same by simulated time, ms.
+    /// Warm-up by simulated time, ms.
     pub warm_up_ms: f64,
 }
 
@@ -326,13 +329,13 @@ impl Default for Record {
     }
 }
 
-/// Processes that together hold no more than a number of frames (`memory.max` of Linux's control groups).
+/// A group of processes with a common limit of frames (`memory.max` of Linux's control groups).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// What its processes call it.
+    /// The name that processes use to join it.
     pub name: String,
-    /// The most frames that they hold.
+    /// Largest number of frames that the group holds.
     pub frames: u32,
 }
 
@@ -342,32 +345,32 @@ pub struct Group {
 pub struct Process {
     /// Name of the process in results.
     pub name: String,
-    /// Its trace.
+    /// Path of its trace.
     pub trace: PathBuf,
-    /// From -20 to 19.
+    /// Nice value, -20 to 19.
     #[serde(default)]
     pub nice: i8,
-    /// Memory-intensive, as profiled beforehand (A-SPF).
+    /// Whether it is memory-intensive, according to a profile (A-SPF).
     #[serde(default)]
     pub intense: bool,
-    /// Pages that stay together while rows of so many change places at random; 0: all pages stay where they are. With 1, neighbours
-    /// in address space tell nothing (an experiment).
+    /// Length of rows of pages that exchange places at random; a row stays together. 0: all pages stay in place. With 1,
+    /// neighbours in the address space mean nothing (for experiments).
     #[serde(default)]
     pub scattered: u32,
-    /// The address space of a trace that has several.
+    /// The address space to use, for a trace that has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<u64>,
-    /// The group that it belongs to.
+    /// Name of its group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
 }
 
 impl Settings {
-    /// Reads a file and changes single values (`memory.frames=100`, `process.0.nice=5`). Traces and policies in Python are looked for
-    /// beside the file.
+    /// Reads a file and changes single values (`memory.frames=100`, `process.0.nice=5`). Paths of traces and of policies in
+    /// Python are relative to the file.
     ///
     /// # Errors
-    /// One line that names the file or change, and the key.
+    /// One line that names the file or the change, and the key.
     pub fn load(path: &Path, changes: &[String]) -> Result<Settings, Error> {
         let wrong = |e: &dyn std::fmt::Display| Error::Settings(format!("{}: {e}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| Error::Io { path: path.into(), error })?;
@@ -392,17 +395,17 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The number of a process's group: 0 if it names none, else the group's place in the configuration, from 1 on.
+    /// The number of a process's group: 0 if it names none, otherwise the position of the group in the configuration, from 1 on.
     pub fn group_of(&self, pid: Pid) -> usize {
         let named = |name: &String| self.groups.iter().position(|group| group.name == *name);
         self.processes[pid].group.as_ref().and_then(named).map_or(0, |place| place + 1)
     }
 
-    /// Whether the groups and those that name one fit together.
+    /// Checks the groups and the processes that name them.
     fn check_groups(&self) -> Result<(), Error> {
         for (place, group) in self.groups.iter().enumerate() {
             if self.groups[..place].iter().any(|other| other.name == group.name) {
-                return Err(Error::Settings(format!("group {}: there are two of this name", group.name)));
+                return Err(Error::Settings(format!("group {}: two groups have this name", group.name)));
             }
             let members = self.processes.iter().filter(|process| process.group.as_ref() == Some(&group.name)).count();
             let fewest = members as u64 + u64::from(self.memory.reserve) + 3;
@@ -423,13 +426,13 @@ impl Settings {
         Ok(())
     }
 
-    /// Whether all values are in range.
+    /// Checks that all values are in range.
     ///
     /// # Errors
-    /// The first key that is not, its value and the range.
+    /// The first key that is out of range, its value and the range.
     pub fn check(&self) -> Result<(), Error> {
         let sets = self.cpu.cache_kib * 1024 / 64 / self.cpu.cache_ways.max(1);
-        // One for each process's page, and some to evict.
+        // One frame for each process's page, and some frames to evict.
         let least = self.processes.len() as f64 + f64::from(self.memory.reserve) + 3.0;
         let checks = [
             ("process", self.processes.len() as f64, 1.0, 1000.0),
@@ -464,7 +467,7 @@ impl Settings {
         }
         if self.record.warm_up_accesses > 0 && self.record.warm_up_ms > 0.0 {
             return Err(Error::Settings(
-                "record: warm_up_accesses and warm_up_ms are given: leave one of them out".into(),
+                "record: both warm_up_accesses and warm_up_ms are set: leave one of them out".into(),
             ));
         }
         if !sets.is_power_of_two() || sets * self.cpu.cache_ways * 64 != self.cpu.cache_kib * 1024 {
@@ -494,7 +497,7 @@ impl Settings {
     }
 }
 
-/// Sets one value by the names of its key; numbers name elements of arrays.
+/// Sets one value. Numbers in the key name elements of arrays.
 fn set(table: &mut Table, change: &str) -> Option<()> {
     let (key, value) = change.split_once('=')?;
     let value = value.parse().unwrap_or_else(|_| Value::String(value.into()));

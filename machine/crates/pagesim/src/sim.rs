@@ -14,56 +14,56 @@ use crate::policy::{self, Policy, Wait};
 use crate::settings::{Settings, Time, ns, us};
 use crate::warm_up::{Until, WarmUp, too_long};
 
-/// Why a process no longer runs.
+/// Why a process leaves the processor.
 enum Left {
-    /// Its time is over, or another one woke.
+    /// Its slice is over, or a woken process preempts it.
     Preempted,
-    /// It waits for a page that is there at that time.
+    /// It waits for a page that arrives at this time.
     Asleep(Time),
-    /// Its trace is over.
+    /// Its trace has ended.
     Ended,
-    /// It has not left, but another CPU is to be simulated first.
+    /// It does not leave, but another CPU is simulated first.
     Paused,
 }
 
-/// An access whose page is not there.
+/// An access that waits for its page.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     at: Time,
-    /// When the page is there.
+    /// Time at which the page arrives.
     until: Time,
     origin: Origin,
     evicted: Option<PageId>,
-    /// The process's turn.
+    /// The turn of the process in which it made the access.
     turn: u32,
-    /// It was made in the warm-up.
+    /// Whether the access was made in the warm-up.
     warming: bool,
 }
 
-/// A process as the simulation drives it.
+/// The simulation's state of a process.
 struct Program {
     source: Box<dyn Source>,
-    /// A step that waits for its page.
+    /// The line of an access that waits for its page.
     pending: Option<u64>,
     pending_store: bool,
     waiting: Option<Waiting>,
-    /// When it became ready.
+    /// Time at which the process became ready.
     ready: Time,
 }
 
 /// The turn of the process that a CPU runs.
 #[derive(Clone, Copy, Default)]
 struct Turn {
-    /// The process that ran last, if it still has the processor.
+    /// The process that ran last, unless it has left the processor to sleep or end.
     last: Option<Pid>,
     started: bool,
-    /// The switch to the process is over, but it has not begun.
+    /// Whether the switch to the process is over, but its turn has not begun.
     entering: bool,
     slice_start: Time,
     slice: Time,
-    /// Time up to which the running process is accounted for.
+    /// Time up to which the process's time is counted.
     counted: Time,
-    /// A process that woke is to have the processor.
+    /// Whether a woken process preempts it.
     preempted: bool,
 }
 
@@ -105,11 +105,11 @@ struct Turn {
 pub struct Sim {
     /// The system.
     pub core: Core,
-    /// The warm-up, if there was one.
+    /// The warm-up that has ended, if there was one.
     pub warm_up: Option<WarmUp>,
-    /// Gets every access that waited for its page; not those of the warm-up.
+    /// Gets every access that waited for its page, except those of the warm-up.
     pub log: Option<Log>,
-    /// The log could not be written.
+    /// The error of a log that could not be written.
     wrong: Option<Error>,
     warming: Until,
     policy: Box<dyn Policy>,
@@ -119,29 +119,29 @@ pub struct Sim {
     switch: Time,
     fault: Time,
     alive: usize,
-    /// On the CPU at hand.
+    /// The turn on the CPU that is being simulated.
     turn: Turn,
-    /// On each other CPU.
+    /// The turns on the other CPUs.
     turns: Vec<Turn>,
     quantum: Time,
-    /// When another CPU is to be simulated.
+    /// Time at which another CPU must be simulated.
     limit: Time,
 }
 
 impl Sim {
-    /// A simulation of `settings`, whose programs come from `sources` and have the `mapped` ranges of virtual pages (first,
-    /// count).
+    /// Makes a simulation of `settings`. Each program has its accesses in `sources` and its ranges of virtual pages (first,
+    /// count) in `mapped`.
     ///
     /// # Errors
-    /// A setting is out of range, or there is no such policy.
+    /// A setting is out of range, or no policy has this name.
     pub fn new(settings: &Settings, sources: Vec<Box<dyn Source>>, mapped: &[Vec<(u64, u64)>]) -> Result<Sim, Error> {
         Sim::with_policy(settings, policy::built_in().make(settings)?, sources, mapped)
     }
 
-    /// The same with a policy that the caller gives.
+    /// Makes a simulation with a policy from the caller.
     ///
     /// # Errors
-    /// A setting is out of range, or the policy cannot have several CPUs.
+    /// A setting is out of range, or the policy does not support several CPUs.
     pub fn with_policy(
         settings: &Settings,
         policy: Box<dyn Policy>,
@@ -151,7 +151,7 @@ impl Sim {
         if settings.cpu.count > 1 && !policy.several_cpus() {
             let Settings { policy, cpu, .. } = settings;
             return Err(Error::Settings(format!(
-                "policy {policy}: is for one CPU; cpu.count must be 1, not {}",
+                "policy {policy}: supports only one CPU; set cpu.count to 1, not {}",
                 cpu.count
             )));
         }
@@ -199,23 +199,23 @@ impl Sim {
         Ok(sim)
     }
 
-    /// What the policy costs; its changes without those of the warm-up.
+    /// Returns the costs of the policy. Changes of its lists in the warm-up are not counted.
     pub fn bookkeeping(&self) -> policy::Bookkeeping {
         let mut cost = self.policy.bookkeeping();
         cost.operations -= self.warm_up.as_ref().map_or(0, |warm_up| warm_up.operations);
         cost
     }
 
-    /// Accesses so far, with those of the warm-up.
+    /// Number of accesses so far, including those of the warm-up.
     pub fn accesses(&self) -> u64 {
         let counted: u64 = self.core.stats.processes.iter().map(|process| process.accesses).sum();
         counted + self.warm_up.as_ref().map_or(0, |warm_up| warm_up.accesses)
     }
 
-    /// Runs until all traces are over. `progress` is called now and then with the number of accesses done.
+    /// Runs until all traces have ended. Calls `progress` now and then with the number of accesses so far.
     ///
     /// # Errors
-    /// A trace cannot be read, or is not whole; the policy has [failed](Core::fail); the log cannot be written; or nothing
+    /// A trace cannot be read or is incomplete; the policy has [failed](Core::fail); the log cannot be written; or nothing
     /// follows the warm-up.
     pub fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Error> {
         while self.alive > 0 {
@@ -229,8 +229,8 @@ impl Sim {
         Ok(())
     }
 
-    /// One process's turn, from dispatch until it leaves the processor. With several CPUs: as much of the turn on the CPU that is
-    /// furthest behind as is to be simulated before another CPU.
+    /// Simulates the turn of one process, from its dispatch until it leaves the processor. With several CPUs, simulates the CPU
+    /// that is furthest behind, until another CPU must be simulated or the turn ends.
     ///
     /// # Errors
     /// The errors of [`Sim::run`].
@@ -288,7 +288,7 @@ impl Sim {
         self.core.failed()
     }
 
-    /// Chooses the process that is to run, and switches to it. None: this CPU has nothing to do until an event.
+    /// Chooses the process to run and switches to it. Returns `None` if this CPU has nothing to do before the next event.
     fn dispatch(&mut self) -> Option<Pid> {
         let several = self.core.cpus() > 1;
         let pid = loop {
@@ -313,7 +313,7 @@ impl Sim {
         Some(pid)
     }
 
-    /// The process that was switched to begins its turn.
+    /// Begins the turn of the process that was switched to.
     fn enter(&mut self, pid: Pid) {
         self.turn.entering = false;
         self.turn.counted = self.core.now;
@@ -334,14 +334,14 @@ impl Sim {
         self.turn.slice = self.policy.slice(&mut self.core, pid);
     }
 
-    /// Tells the policy what left DRAM.
+    /// Tells the policy about the pages that left DRAM.
     fn settle(&mut self) {
         while let Some(evicted) = self.core.evicted.pop_front() {
             self.policy.evicted(&mut self.core, evicted);
         }
     }
 
-    /// Accounts for the running process's time.
+    /// Counts the running process's time.
     fn count(&mut self, pid: Pid) {
         let (from, to) = (self.turn.counted, self.core.now);
         self.core.sched.ran(pid, to - from);
@@ -349,7 +349,7 @@ impl Sim {
         self.turn.counted = to;
     }
 
-    /// Deals with all that is due.
+    /// Handles all events that are due.
     fn events(&mut self, running: Option<Pid>) {
         while let Some(event) = self.core.due() {
             match event {
@@ -375,7 +375,7 @@ impl Sim {
         }
     }
 
-    /// The warm-up is over: statistics begin anew.
+    /// Ends the warm-up: statistics begin anew.
     fn begin_to_count(&mut self, running: Option<Pid>) {
         let (accesses, end) = (self.accesses(), self.core.now);
         if let Some(pid) = running {
@@ -391,7 +391,7 @@ impl Sim {
         self.warming = Until::Over;
     }
 
-    /// Replays a process's trace until it has to leave. `WARMING`: a warm-up may be over before any access.
+    /// Replays a process's trace until it leaves the processor. `WARMING`: the warm-up may end before any access.
     fn steps<const WARMING: bool>(&mut self, pid: Pid) -> Result<Left, Error> {
         let spun = self.core.spinning.take();
         if spun.is_some_and(|until| !self.spin(pid, until)) {
@@ -403,7 +403,7 @@ impl Sim {
                 return Ok(left);
             }
         }
-        // What came to pass while it waited is seen to first.
+        // Events that were due while the process waited come first.
         let mut look = spun.is_some();
         loop {
             self.core.failed()?;
@@ -412,7 +412,7 @@ impl Sim {
             } else {
                 (self.turn.slice_start + self.turn.slice).min(self.core.next_event()).min(self.limit)
             };
-            // Up to here nothing happens but the process's own accesses.
+            // Until this time, only the process's own accesses happen.
             while self.core.now < stop {
                 if WARMING && self.warming == Until::Accesses(0) {
                     self.begin_to_count(Some(pid));
@@ -442,7 +442,7 @@ impl Sim {
                             return Ok(left);
                         }
                         if self.moved() != moved {
-                            // A read, or what came of one, may be the next event.
+                            // A read, or a consequence of it, may be the next event.
                             break;
                         }
                     }
@@ -467,21 +467,21 @@ impl Sim {
         }
     }
 
-    /// Changes when pages have moved; or when the count of it begins anew.
+    /// A value that changes when pages have moved, or when statistics begin anew.
     #[inline]
     fn moved(&self) -> (u64, Time) {
         let stats = &self.core.stats;
         (stats.came(), stats.since)
     }
 
-    /// The process has its access before it.
+    /// Keeps an access that the process must still make.
     fn stopped(&mut self, pid: Pid, line: u64, store: bool, waiting: Option<Waiting>, left: Left) -> Option<Left> {
         self.programs[pid].waiting = waiting;
         (self.programs[pid].pending, self.programs[pid].pending_store) = (Some(line), store);
         Some(left)
     }
 
-    /// Instructions and accesses that the cache serves.
+    /// Counts instructions, and accesses that the cache serves.
     #[inline]
     fn pass(&mut self, pid: Pid, instructions: u64, accesses: u64) {
         let process = &mut self.core.stats.processes[pid];
@@ -490,8 +490,8 @@ impl Sim {
         self.core.now += instructions * self.instruction;
     }
 
-    /// An access that the cache does not serve; `waiting` if its process has waited for its page. If the process sleeps, or other
-    /// CPUs go on before the access is done: that.
+    /// Makes an access that the cache does not serve. `waiting` is set if the process has waited for its page before. Returns how
+    /// the process leaves if it sleeps, or if other CPUs must be simulated before the access is done.
     fn memory(&mut self, pid: Pid, line: u64, store: bool, mut waiting: Option<Waiting>) -> Option<Left> {
         let page = self.core.pages.accessed(pid, line / LINES);
         let (mut late, mut rescued) = (false, false);
@@ -561,18 +561,18 @@ impl Sim {
         None
     }
 
-    /// An access by a process that waits from now on.
+    /// Describes an access whose process begins to wait now.
     fn waiting(&self, pid: Pid, origin: Origin, until: Time) -> Waiting {
         let (at, turn, warming) = (self.core.now, self.core.turns[pid], self.warming != Until::Over);
         Waiting { at, until, origin, evicted: None, turn, warming }
     }
 
-    /// A process that waited for a page goes on.
+    /// Records an access whose process has waited for its page and now continues.
     #[cold]
     fn waited(&mut self, pid: Pid, page: PageId, waiting: Waiting) {
         let Waiting { at, until, origin, evicted, turn, warming } = waiting;
         let (waited, resumed) = (until - at, self.core.now - at);
-        // What the warm-up counts as a fault is none of those that follow.
+        // A wait that began in the warm-up does not count after it.
         if warming == (self.warming != Until::Over) {
             self.core.stats.waits[pid].add(waited, resumed);
         }
@@ -585,7 +585,7 @@ impl Sim {
         }
     }
 
-    /// Waits with the processor; the policy's own work goes on. Whether the wait is over: if not, other CPUs are to go on.
+    /// Waits on the processor while the policy's own work continues. Returns whether the wait is over; if not, other CPUs go on.
     fn spin(&mut self, pid: Pid, until: Time) -> bool {
         let mut from = self.core.now;
         loop {

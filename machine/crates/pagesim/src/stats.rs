@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a simulation counts. Its memory does not grow with simulated time.
+//! The statistics of a simulation. Their memory does not grow with simulated time.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::pages::{Origin, Pid};
 use crate::settings::{Settings, Time, ms};
 use crate::tier::TierStats;
 
-/// Counts by windows of time; when there are too many windows, two become one.
+/// Counts in windows of time. When there are too many windows, pairs of windows are merged.
 #[derive(Clone, Debug, Serialize)]
 pub struct Series {
     /// Length of a window, ns.
@@ -26,14 +26,14 @@ fn in_ns<S: serde::Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::E
 }
 
 impl Series {
-    /// Windows at most.
+    /// Largest number of windows.
     const MOST: usize = 4096;
 
     fn new(window: Time) -> Series {
         Series { window, counts: vec![] }
     }
 
-    /// Counts something at a time.
+    /// Adds a count at a time.
     pub fn add(&mut self, at: Time, count: u64) {
         while at / self.window >= Self::MOST as u64 {
             self.counts = self.counts.chunks(2).map(|pair| pair.iter().sum()).collect();
@@ -46,7 +46,7 @@ impl Series {
         self.counts[window] += count;
     }
 
-    /// Counts a span of time in each window that it touches.
+    /// Adds a span of time to the windows that it touches.
     pub fn add_span(&mut self, mut from: Time, to: Time) {
         if from < to {
             self.add(to - 1, 0);
@@ -58,7 +58,7 @@ impl Series {
         }
     }
 
-    /// The sum up to a time, a window in which it lies by its share.
+    /// The sum up to a time. The window that contains the time counts in proportion.
     pub fn until(&self, at: Time) -> u64 {
         let (whole, part) = ((at / self.window) as usize, at % self.window);
         let next = self.counts.get(whole).copied().unwrap_or(0);
@@ -67,72 +67,73 @@ impl Series {
     }
 }
 
-/// What became of the pages read ahead.
+/// Counts of prefetched pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Prefetched {
-    /// Reads.
+    /// Number of reads.
     pub issued: u64,
-    /// Pages read ahead that were accessed before they were evicted.
+    /// Prefetched pages that were accessed before they were evicted.
     pub useful: u64,
-    /// Pages read ahead that were evicted without an access.
+    /// Prefetched pages that were evicted without an access.
     pub useless: u64,
 }
 
 /// Counts of one process.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessStats {
-    /// Accesses of its trace.
+    /// Number of accesses in its trace.
     pub accesses: u64,
-    /// Instructions.
+    /// Number of instructions.
     pub instructions: u64,
-    /// Accesses that the cache did not serve.
+    /// Number of accesses that the cache did not serve.
     pub cache_misses: u64,
-    /// Pages that it had to have read.
+    /// Number of faults on pages that were out of DRAM.
     pub faults: u64,
-    /// Accesses to pages that were still being read ahead.
+    /// Number of accesses to pages whose prefetch was still under way.
     pub late: u64,
-    /// Processor time, waiting for pages included.
+    /// Processor time, including waits for pages.
     pub cpu: Time,
-    /// Part of this time in which it waited for pages.
+    /// The part of this time in which it waited for pages.
     pub waited: Time,
-    /// Faults by the third of the slice that they are in.
+    /// Number of faults in each third of a slice.
     pub parts: [u64; 3],
-    /// When it ended.
+    /// Time at which it ended.
     pub finished: Option<Time>,
     /// The longest time from becoming ready to running.
     pub longest_wait: Time,
 }
 
-/// What has happened.
+/// All statistics.
 #[derive(Clone, Debug)]
 pub struct Stats {
-    /// When it began to be counted: the end of the warm-up. Series begin there; other points in time are from the start.
+    /// The time at which these statistics begin: the end of the warm-up. Series count from this time. Other points in time count
+    /// from the start.
     pub since: Time,
-    /// By process.
+    /// Counts of each process.
     pub processes: Vec<ProcessStats>,
-    /// How long accesses waited for their pages, by process.
+    /// How long accesses waited for their pages, for each process.
     pub waits: Vec<Waits>,
-    /// Faults over time, by process.
+    /// Faults over time, for each process.
     pub faults: Vec<Series>,
-    /// Processor time over time, by process.
+    /// Processor time over time, for each process.
     pub cpu: Vec<Series>,
-    /// Pages read.
+    /// Number of pages read.
     pub reads: u64,
-    /// Pages written.
+    /// Number of pages written.
     pub writes: u64,
-    /// Pages wanted again while they were being written.
+    /// Number of pages that were needed again while they were being written.
     pub rescued: u64,
-    /// Context switches.
+    /// Number of context switches.
     pub switches: u64,
-    /// Time of CPUs without a process that is ready.
+    /// Time of CPUs without a ready process.
     pub idle: Time,
     /// Time in which a fault waited for a free frame.
     pub stalled: Time,
-    /// Pages read ahead, by origin.
+    /// Prefetched pages by origin.
     pub prefetches: BTreeMap<Origin, Prefetched>,
-    /// What each CPU did.
+    /// Counts of each CPU.
     pub cpus: Vec<CpuStats>,
-    /// What the compressed tier did.
+    /// Counts of the compressed tier.
     pub tier: TierStats,
     /// Processor time of each process when the first one ended.
     pub cpu_at_first_end: Option<Vec<Time>>,
@@ -141,7 +142,7 @@ pub struct Stats {
 impl Stats {
     pub(crate) fn new(settings: &Settings) -> Stats {
         let count = settings.processes.len();
-        // Fine enough for shares of short runs.
+        // This is fine enough for shares of short runs.
         let window = ms(settings.record.window_ms);
         Stats {
             since: 0,
@@ -162,7 +163,7 @@ impl Stats {
         }
     }
 
-    /// Those that begin at a time, when these end. Who has ended has ended.
+    /// Makes the statistics that follow these from the time `since` on. Processes that have ended stay ended.
     pub(crate) fn following(&self, settings: &Settings, since: Time) -> Stats {
         let mut next = Stats { since, ..Stats::new(settings) };
         for (process, before) in next.processes.iter_mut().zip(&self.processes) {
@@ -171,12 +172,12 @@ impl Stats {
         next
     }
 
-    /// Whether an end of a process counts: one at the very end of the warm-up is part of that.
+    /// Whether the end of a process at this time counts. An end at the very end of the warm-up belongs to the warm-up.
     pub(crate) fn has_begun_by(&self, at: Time) -> bool {
         at > self.since || self.since == 0
     }
 
-    /// Pages that have come back to DRAM.
+    /// Number of pages that came back to DRAM.
     pub(crate) fn came(&self) -> u64 {
         self.reads + self.rescued + self.tier.loaded
     }
@@ -195,7 +196,7 @@ impl Stats {
         }
     }
 
-    /// A fault at a time, so far into a slice of a length.
+    /// Counts a fault at a time. `into` is the time since the beginning of the slice, whose length is `slice`.
     pub(crate) fn fault(&mut self, pid: Pid, at: Time, into: Time, slice: Time) {
         let process = &mut self.processes[pid];
         process.faults += 1;
@@ -216,7 +217,7 @@ impl Stats {
     }
 }
 
-/// Jain's index of fairness: 1 if all shares are equal, 1/n if one has all.
+/// Jain's index of fairness: 1 if all shares are equal, 1/n if one of n processes has everything.
 pub fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }

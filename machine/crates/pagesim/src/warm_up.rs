@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The warm-up: what happens before statistics begin. It changes nothing of what is simulated.
+//! The warm-up, which is the time before statistics begin. It does not change what is simulated.
 
 use crate::Error;
 use crate::settings::{Settings, Time, ms};
 use crate::stats::Stats;
 
-/// A warm-up that is over.
+/// A warm-up that has ended.
 #[derive(Clone, Debug)]
 pub struct WarmUp {
-    /// What happened in it.
+    /// The statistics of the warm-up.
     pub stats: Stats,
-    /// Its accesses.
+    /// Number of accesses.
     pub accesses: u64,
-    /// Changes that the policy had made of its lists and sets.
+    /// Number of changes that the policy made to its lists and sets.
     pub operations: u64,
 }
 
-/// When a warm-up is over that is not over yet.
+/// When the warm-up ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// There is none.
+    /// It has ended, or there is none.
     Over,
-    /// After so many more accesses: before the next one if these are none.
+    /// After this many more accesses. If the number is 0, before the next access.
     Accesses(u64),
-    /// At a time.
+    /// At this time.
     Time(Time),
 }
 
 impl Until {
-    /// As the settings have it.
+    /// The end of the warm-up as the settings give it.
     pub(crate) fn of(settings: &Settings) -> Until {
         let record = &settings.record;
         match record.warm_up_accesses {
@@ -38,7 +38,7 @@ impl Until {
         }
     }
 
-    /// Some accesses were made.
+    /// Counts accesses.
     #[inline]
     pub(crate) fn made(&mut self, accesses: u64) {
         if let Until::Accesses(left) = self {
@@ -47,7 +47,7 @@ impl Until {
     }
 }
 
-/// What to say of a run of so many accesses that ended at a time and had nothing behind its warm-up.
+/// Makes the error for a run that ended before the warm-up did, or with it. The run had this number of accesses.
 pub(crate) fn too_long(settings: &Settings, accesses: u64, end: Option<Time>) -> Error {
     let record = &settings.record;
     Error::Settings(match end {

@@ -89,5 +89,5 @@ fn wrong_groups_are_refused() {
     let unknown = wrong(&|settings| settings.processes[1].group = Some("large".into()));
     assert_eq!(unknown, "process B: there is no [[group]] named large");
     let twice = wrong(&|settings| settings.groups.push(settings.groups[0].clone()));
-    assert_eq!(twice, "group small: there are two of this name");
+    assert_eq!(twice, "group small: two groups have this name");
 }

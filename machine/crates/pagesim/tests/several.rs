@@ -114,7 +114,7 @@ fn a_process_wakes_on_an_idle_cpu() {
 #[test]
 fn a_policy_for_one_cpu_is_refused() {
     let refused = |settings: &Settings| sim(settings, &[], 1).err().unwrap().to_string();
-    assert_eq!(refused(&cpus("aspf-star", 2, 1)), "policy aspf-star: is for one CPU; cpu.count must be 1, not 2");
+    assert_eq!(refused(&cpus("aspf-star", 2, 1)), "policy aspf-star: supports only one CPU; set cpu.count to 1, not 2");
     assert_eq!(refused(&cpus("sync", 65, 1)), "cpu.count: 65 is not from 1 to 64");
     let mut none = cpus("sync", 2, 1);
     none.cpu.quantum_us = 0.0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The completely fair scheduler (Linux 5.7, kernel/sched/fair.c): the process with the least virtual run time runs.
+//! The completely fair scheduler (Linux 5.7, kernel/sched/fair.c): runs the process with the least virtual run time.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::{Entity, Schedule, Virtual};
 use crate::pages::Pid;
 use crate::settings::Time;
 
-/// Processes in the order of their virtual run times; of equal ones the lower number first.
+/// Processes sorted by virtual run time. Among equal ones, the lower number comes first.
 #[derive(Debug)]
 pub struct Cfs {
     latency: Time,
@@ -15,12 +15,12 @@ pub struct Cfs {
     wakeup_granularity: Time,
     entities: Vec<Entity>,
     tree: BTreeSet<(Virtual, Pid)>,
-    /// Never falls: where processes that slept come back.
+    /// Processes that slept return at about this time. It never falls.
     min_vruntime: Virtual,
 }
 
 impl Cfs {
-    /// With `sched_latency`, `sched_min_granularity` and `sched_wakeup_granularity`.
+    /// Makes a scheduler with `sched_latency`, `sched_min_granularity` and `sched_wakeup_granularity`.
     pub fn new(latency: Time, min_granularity: Time, wakeup_granularity: Time) -> Cfs {
         Cfs { latency, min_granularity, wakeup_granularity, entities: vec![], tree: BTreeSet::new(), min_vruntime: 0 }
     }
@@ -56,7 +56,7 @@ impl Schedule for Cfs {
         self.follow(None);
     }
 
-    /// A sleeper comes back at most half a latency before the others (GENTLE_FAIR_SLEEPERS).
+    /// A process that slept returns at most half a latency before the others (GENTLE_FAIR_SLEEPERS).
     fn wake(&mut self, pid: Pid) {
         let floor = self.min_vruntime - (self.latency / 2) as Virtual;
         let entity = &mut self.entities[pid];
@@ -95,7 +95,7 @@ impl Schedule for Cfs {
         lead > self.entities[woken].virtual_time(self.wakeup_granularity)
     }
 
-    /// Its share, by weight, of a period in which each ready process runs once (sched_slice).
+    /// The share, by weight, of a period in which each ready process runs once (sched_slice).
     fn slice_beside(&self, running: Pid, others: &[Pid]) -> Time {
         let ready = self.tree.len() + others.len() + 1;
         let period = self.latency.max(ready as u64 * self.min_granularity);
@@ -113,7 +113,7 @@ impl Schedule for Cfs {
         self.tree.len()
     }
 
-    /// As far from `min_vruntime` as it was on the other CPU (migrate_task_rq_fair).
+    /// The process gets the distance from `min_vruntime` that it had on the other CPU (migrate_task_rq_fair).
     fn leave(&mut self, pid: Pid) -> Entity {
         self.take(pid);
         let entity = self.entities[pid];
@@ -147,13 +147,13 @@ mod tests {
             cfs.slice(first) / 1_000_000
         };
         assert_eq!(slice(&[0, 0, 0]), 2000);
-        // Ten times 0.75 ms are more than 6 ms.
+        // Ten times 0.75 ms is more than 6 ms.
         assert_eq!(slice(&[0; 10]), 750);
-        // 1024 of 1024 + 335.
+        // The share is 1024 of 1024 + 335.
         assert_eq!(slice(&[0, 5]), 4520);
     }
 
-    /// Turns of three processes by hand: nice 5 counts 1024 / 335 times its time.
+    /// Turns of three processes, by hand. A process of nice 5 counts its time 1024 / 335 times.
     #[test]
     fn the_least_virtual_run_time_runs() {
         let mut cfs = cfs(&[0, 5, 0]);
@@ -167,7 +167,8 @@ mod tests {
         assert_eq!(turns, [(0, 1000), (1, 3056), (2, 1000), (0, 2000), (2, 2000), (0, 3000), (2, 3000)]);
     }
 
-    /// One CPU's processes have run 10 ms more than the other's: a process that is 2 ms behind is so there, too.
+    /// The processes of one CPU have run 10 ms longer than those of the other. A process that is 2 ms behind stays 2 ms behind
+    /// there.
     #[test]
     fn a_process_moves_with_its_lead() {
         let (mut here, mut there) = (cfs(&[0, 0, 0]), cfs(&[0, 0, 0]));

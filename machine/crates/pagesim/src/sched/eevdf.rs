@@ -5,7 +5,7 @@ use super::{Entity, Schedule, Virtual};
 use crate::pages::Pid;
 use crate::settings::Time;
 
-/// Runs the process whose slice should end first, among those that had less than their share of time.
+/// Runs the process whose slice should end first, among those that have had less than their share of time.
 #[derive(Debug)]
 pub struct Eevdf {
     slice: Time,
@@ -16,12 +16,12 @@ pub struct Eevdf {
 }
 
 impl Eevdf {
-    /// With a base slice.
+    /// Makes a scheduler with this base slice.
     pub fn new(slice: Time) -> Eevdf {
         Eevdf { slice, entities: vec![], queue: vec![], last: 0 }
     }
 
-    /// Average virtual run time by weight, of the queue and the running process; rounded down.
+    /// Average virtual run time of the queue and the running process, by weight and rounded down.
     fn average(&self, running: Option<Pid>) -> Virtual {
         let (mut sum, mut weights) = (0_i128, 0_i128);
         for pid in self.queue.iter().copied().chain(running) {
@@ -66,7 +66,8 @@ impl Schedule for Eevdf {
         self.queue.push(pid);
     }
 
-    /// What it was owed it is still owed (PLACE_LAG); the others' average moves by its return, which is made up for.
+    /// A process is still owed what it was owed before it slept (PLACE_LAG). Its return moves the average of the others; the lag
+    /// is corrected for this.
     fn wake(&mut self, pid: Pid) {
         let load: u64 = self.queue.iter().map(|other| self.entities[*other].weight).sum();
         let (average, entity) = (self.average(None), self.entities[pid]);
@@ -115,7 +116,7 @@ impl Schedule for Eevdf {
         self.best(Some(running)) == Some(running)
     }
 
-    /// Until its slice is over a process keeps the processor (RUN_TO_PARITY).
+    /// A process keeps the processor until its slice is over (RUN_TO_PARITY).
     fn preempts(&self, _running: Pid, _woken: Pid) -> bool {
         false
     }
@@ -136,7 +137,7 @@ impl Schedule for Eevdf {
         self.queue.len()
     }
 
-    /// It keeps what it is owed. A sleeper's lag was taken when it went to sleep.
+    /// The process keeps what it is owed. The lag of a sleeping process was recorded when it went to sleep.
     fn leave(&mut self, pid: Pid) -> Entity {
         if self.queue.contains(&pid) {
             self.take(pid);
@@ -157,7 +158,8 @@ mod tests {
     use super::*;
     use crate::settings::ms;
 
-    /// By hand, slices of 1 ms: equal weights take turns; after each has run, the average has moved to where all are owed.
+    /// Slices of 1 ms, by hand. Processes of equal weight take turns. After each has run once, the average has moved so that all
+    /// are owed time.
     #[test]
     fn equal_processes_take_turns() {
         let mut eevdf = Eevdf::new(ms(1.0));
@@ -178,7 +180,7 @@ mod tests {
         assert_eq!(turns, [0, 1, 2, 0, 1, 2, 0]);
     }
 
-    /// Process 0 has run 1 ms more than 1: it is not eligible, though its deadline comes first.
+    /// Process 0 has run 1 ms more than process 1. So it is not eligible, although its deadline comes first.
     #[test]
     fn only_who_is_owed_time_runs() {
         let mut eevdf = Eevdf::new(ms(3.0));
@@ -192,7 +194,7 @@ mod tests {
         assert_eq!(eevdf.next(), Some(1));
     }
 
-    /// A process that is owed 0.5 ms on one CPU is owed it against the average of the other one, 7 ms.
+    /// A process that is owed 0.5 ms on one CPU is owed 0.5 ms on the other CPU, whose average is 7 ms.
     #[test]
     fn who_moves_while_owed_time_is_owed_it_there() {
         let [mut here, mut there] = [(), ()].map(|()| {
@@ -223,7 +225,7 @@ mod tests {
         eevdf.take(0);
         eevdf.ran(0, ms(1.0));
         eevdf.put_back(0);
-        // The average is 0.5 ms: process 1 is owed 0.5.
+        // The average is 0.5 ms, so process 1 is owed 0.5 ms.
         eevdf.take(1);
         eevdf.sleep(1);
         assert_eq!(eevdf.entity(1).lag, ms(0.5) as Virtual);
@@ -231,7 +233,7 @@ mod tests {
         eevdf.ran(0, ms(4.0));
         eevdf.put_back(0);
         eevdf.wake(1);
-        // Back with lag 1 ms against 0 alone, which is 0.5 against the average of both.
+        // Process 1 returns with a lag of 1 ms against 0 alone. This is 0.5 ms against the average of both.
         assert_eq!(eevdf.entity(1).vruntime, ms(4.0) as Virtual);
         assert_eq!(eevdf.average(None) - eevdf.entity(1).vruntime, ms(0.5) as Virtual);
     }

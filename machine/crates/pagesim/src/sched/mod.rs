@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who runs when: Linux's fair schedulers. Each CPU has one.
+//! Linux's fair schedulers. Each CPU has one.
 
 mod cfs;
 mod eevdf;
@@ -10,7 +10,7 @@ pub use eevdf::Eevdf;
 use crate::pages::Pid;
 use crate::settings::{Scheduler, SchedulerKind, Time, ms};
 
-/// Virtual run time: [`Time`] of a process of nice 0. It may be below zero once a delay is repaid.
+/// Virtual run time: [`Time`] for a process of nice 0. It may be negative after a delay was repaid.
 pub type Virtual = i64;
 
 /// Weight of nice 0.
@@ -22,75 +22,76 @@ const WEIGHTS: [u64; 40] = [
     1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
 ];
 
-/// What a process is to the scheduler.
+/// The scheduler's state of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Entity {
-    /// Its share of the processor.
+    /// Weight, which is its share of the processor.
     pub weight: u64,
-    /// Its virtual run time.
+    /// Virtual run time.
     pub vruntime: Virtual,
-    /// EEVDF: when its slice is to be over, virtual.
+    /// EEVDF: virtual time at which its slice should be over.
     pub deadline: Virtual,
-    /// EEVDF: what it was owed when it went to sleep.
+    /// EEVDF: the time that it was owed when it went to sleep.
     pub lag: Virtual,
 }
 
 impl Entity {
-    /// A process of a nice value from -20 to 19 that has not run.
+    /// A process of a nice value from -20 to 19 that has not run yet.
     pub fn new(nice: i8) -> Entity {
         let weight = WEIGHTS[usize::try_from(i32::from(nice) + 20).unwrap_or(20).min(39)];
         Entity { weight, vruntime: 0, deadline: 0, lag: 0 }
     }
 
-    /// A length of time as its virtual run time counts it.
+    /// Converts a time that the process ran to virtual run time.
     pub fn virtual_time(&self, ran: Time) -> Virtual {
         (u128::from(ran) * u128::from(NICE_0) / u128::from(self.weight)) as Virtual
     }
 }
 
-/// A fair scheduler. The running process is in no queue, as in Linux.
+/// A fair scheduler. As in Linux, the running process is not in the queue.
 pub trait Schedule {
-    /// A process more; it is not ready yet.
+    /// Adds a process, which is not ready yet.
     fn add(&mut self, entity: Entity);
-    /// What a process is to it.
+    /// The state of a process.
     fn entity(&self, pid: Pid) -> &Entity;
-    /// Changes a process that is not in the queue.
+    /// The state of a process that is not in the queue, to change it.
     fn entity_mut(&mut self, pid: Pid) -> &mut Entity;
-    /// The process that has run becomes or stays ready: it goes back to the queue.
+    /// Puts the process that has run back into the queue: it is ready.
     fn put_back(&mut self, pid: Pid);
-    /// A process that slept becomes ready.
+    /// Makes a process ready that slept.
     fn wake(&mut self, pid: Pid);
-    /// The running process goes to sleep.
+    /// Lets the running process go to sleep.
     fn sleep(&mut self, pid: Pid);
-    /// The running process has run for this time.
+    /// Counts time that the running process has run.
     fn ran(&mut self, pid: Pid, time: Time);
     /// The process that [`Schedule::take_next`] would take.
     fn next(&self) -> Option<Pid>;
-    /// Takes the one that is to run out of the queue.
+    /// Takes the process out of the queue that runs next.
     fn take_next(&mut self) -> Option<Pid>;
     /// Takes a ready process out of the queue.
     fn take(&mut self, pid: Pid);
-    /// Whether the running process goes on at the end of its slice.
+    /// Whether the running process continues at the end of its slice.
     fn goes_on(&mut self, running: Pid) -> bool;
     /// Whether a process that has just woken takes the processor from the running one.
     fn preempts(&self, running: Pid, woken: Pid) -> bool;
-    /// How long the running process may run.
+    /// The length of the running process's slice.
     fn slice(&self, running: Pid) -> Time {
         self.slice_beside(running, &[])
     }
-    /// The same if `others`, which are not in the queue, were ready, too.
+    /// The slice's length if `others`, which are not in the queue, were ready as well.
     fn slice_beside(&self, running: Pid, others: &[Pid]) -> Time;
     /// Processes in the queue, in the order of their virtual run times.
     fn ready(&self) -> Vec<Pid>;
     /// Number of processes in the queue.
     fn queued(&self) -> usize;
-    /// A process that is ready or asleep leaves for another CPU's scheduler. Its virtual run time becomes relative to this one.
+    /// Removes a process, ready or asleep, that moves to another CPU's scheduler. Its virtual run time becomes relative to this
+    /// one.
     fn leave(&mut self, pid: Pid) -> Entity;
-    /// A process comes from another CPU's scheduler. It is in no queue yet.
+    /// Adds a process from another CPU's scheduler. It is not in the queue yet.
     fn join(&mut self, pid: Pid, entity: Entity);
 }
 
-/// The scheduler of a configuration.
+/// Makes the scheduler of a configuration.
 pub fn from_settings(settings: &Scheduler) -> Box<dyn Schedule> {
     match settings.kind {
         SchedulerKind::Cfs => Box::new(Cfs::new(

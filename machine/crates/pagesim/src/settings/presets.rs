@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Named sets of values, which a configuration takes with `preset = "paper"` and may change.
+//! Named sets of values. A configuration takes one with `preset = "paper"` and may change its values.
 
 use toml::{Table, Value};
 
-/// Name and text of each (presets/*.toml).
+/// Name and text of each preset (presets/*.toml).
 const PRESETS: [(&str, &str); 2] =
     [("paper", include_str!("../../presets/paper.toml")), ("today", include_str!("../../presets/today.toml"))];
 
-/// Puts the values of the configuration's preset where it says nothing itself.
+/// Fills in the values of the configuration's preset where the configuration does not set them.
 ///
 /// # Errors
-/// There is no such preset.
+/// No preset has this name.
 pub fn fill_in(table: &mut Table) -> Result<(), String> {
     let Some(name) = table.get("preset") else { return Ok(()) };
     let names = PRESETS.map(|(name, _)| name).join(", ");

@@ -7,27 +7,27 @@ use crate::Error;
 use crate::pages::Pid;
 
 const PAGE_BYTES: f64 = 4096.0;
-/// Points of a distribution at most.
+/// Largest number of points in a distribution.
 const MOST_POINTS: usize = 1000;
 
 /// A part of DRAM that holds evicted pages compressed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tier {
-    /// What happens when it is full.
+    /// What it does when it is full.
     pub kind: TierKind,
-    /// The most memory that it takes, pages of 4 KiB; it is part of `memory.frames`.
+    /// Most memory that it takes, in pages of 4 KiB. This memory is part of `memory.frames`.
     pub frames: u32,
     /// The size of a page divided by its compressed size.
     #[serde(default)]
     pub ratio: Ratio,
-    /// Compression of a page, us of the processor.
+    /// Processor time to compress a page, us.
     #[serde(default = "compress_us")]
     pub compress_us: f64,
-    /// Decompression of a page, us of the processor.
+    /// Processor time to decompress a page, us.
     #[serde(default = "decompress_us")]
     pub decompress_us: f64,
-    /// What happens to evicted pages that the drive has, too.
+    /// What happens to evicted pages that have not changed.
     #[serde(default)]
     pub clean: Clean,
 }
@@ -55,32 +55,33 @@ pub enum TierKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clean {
-    /// It is dropped, as Linux does: the drive has it.
+    /// It is dropped, as in Linux, because the drive has it.
     #[default]
     Drop,
-    /// It is stored, and dropped when the tier is full.
+    /// It is stored. When the tier is full, it is dropped.
     Store,
 }
 
-/// How well pages compress. A page compresses equally well each time.
+/// How well pages compress. A given page compresses equally well each time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "must be a number, or pairs of a share of the pages and a ratio")]
 pub enum Ratio {
     /// All pages have the same ratio.
     Same(f64),
-    /// Pairs of a share of the pages, from 0 to 1, and the ratio that this share does not exceed. Linear in between.
+    /// Pairs of a share of the pages, from 0 to 1, and a ratio: this share of the pages has at most this ratio. Linear between
+    /// pairs.
     Shape(Vec<(f64, f64)>),
 }
 
 impl Default for Ratio {
-    /// What lzo-rle, the usual one of Linux, reaches for pages of a desktop.
+    /// The ratio that lzo-rle, Linux's default, reaches for the pages of a desktop.
     fn default() -> Ratio {
         Ratio::Same(2.74)
     }
 }
 
 impl Ratio {
-    /// Bytes of a page when it is compressed: 1 to 4096.
+    /// Size of a page in bytes after compression: 1 to 4096.
     pub fn bytes(&self, owner: Pid, vpn: u64) -> u32 {
         let ratio = match self {
             Ratio::Same(ratio) => *ratio,
@@ -111,7 +112,7 @@ impl Ratio {
     }
 }
 
-/// A number that looks drawn at random (the finalizer of splitmix64: Steele, Lea and Flood, OOPSLA 2014).
+/// A number that looks random (the finalizer of splitmix64: Steele, Lea and Flood, OOPSLA 2014).
 fn scatter(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -120,10 +121,10 @@ fn scatter(mut x: u64) -> u64 {
 }
 
 impl Tier {
-    /// Whether all values are in range, if it may have `room` frames.
+    /// Checks that all values are in range, if the tier may have at most `room` frames.
     ///
     /// # Errors
-    /// The first key that is not, its value and the range.
+    /// The first key that is out of range, its value and the range.
     pub fn check(&self, room: f64) -> Result<(), Error> {
         let checks = [
             ("tier.frames", self.frames.into(), 1.0, room),
@@ -160,7 +161,7 @@ mod tests {
         let same = tier("ratio = 4").unwrap().ratio;
         assert_eq!((same.bytes(0, 1), same.bytes(3, 99)), (1024, 1024));
         assert_eq!(Ratio::default().bytes(0, 0), 1495);
-        // Half of the pages between 1 and 2, half between 2 and 8: sizes above 2048 are as many as those below.
+        // Half of the pages have ratios between 1 and 2, half between 2 and 8. So half of the sizes exceed 2048.
         let shape = tier("ratio = [[0.0, 1.0], [0.5, 2.0], [1.0, 8.0]]").unwrap().ratio;
         let sizes: Vec<_> = (0..10_000).map(|vpn| shape.bytes(1, vpn)).collect();
         let large = sizes.iter().filter(|size| **size > 2048).count();

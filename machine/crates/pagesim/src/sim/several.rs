@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which of several CPUs is simulated next, and for how long; and which processes move between them.
+//! Chooses which of several CPUs is simulated next and for how long. Moves processes between CPUs.
 //!
-//! Each CPU has its own time. The one that is furthest behind goes on until it is ahead of another one by a quantum.
+//! Each CPU has its own time. The CPU that is furthest behind is simulated until it is one quantum ahead of another.
 
 use super::Sim;
 use crate::pages::Pid;
 use crate::settings::Time;
 
 impl Sim {
-    /// Goes on with the CPU that is furthest behind. One without a process does nothing before its next event.
+    /// Continues with the CPU that is furthest behind. A CPU without a process idles until its next event.
     pub(super) fn choose(&mut self) {
         let (mut first, mut second) = ((Time::MAX, 0), Time::MAX);
         for cpu in 0..self.core.cpus() {
@@ -36,15 +36,15 @@ impl Sim {
         }
     }
 
-    /// This CPU does nothing until a time.
+    /// Lets this CPU idle until a time.
     pub(super) fn idle_until(&mut self, time: Time) {
         let time = time.max(self.core.now);
         self.core.idled(self.core.now, time);
         self.core.now = time;
     }
 
-    /// Accounts for the time of the other CPUs up to the end of a warm-up, without a change to what they do. What one that is
-    /// ahead has done meanwhile, a quantum at most, is counted already.
+    /// Counts the time of the other CPUs up to the end of a warm-up without changing what they do. If a CPU is ahead (by at most
+    /// a quantum), the time beyond the warm-up is counted already.
     pub(super) fn count_others(&mut self, end: Time) {
         let here = self.core.cpu();
         for cpu in (0..self.core.cpus()).filter(|cpu| *cpu != here) {
@@ -59,8 +59,8 @@ impl Sim {
         self.switch_to(here);
     }
 
-    /// Takes a ready process from the CPU that has most, if this one has none, or at least two less. One that becomes ready a
-    /// little later, because its CPU is ahead, is waited for if there is nothing else to do.
+    /// Takes a ready process from the CPU with the most processes, if this CPU has none, or at least two less. If this CPU has
+    /// none, it also waits for a process that becomes ready a little later because its CPU is ahead.
     pub(super) fn balance(&mut self) {
         let own = self.core.sched.queued() + usize::from(self.core.running.is_some());
         let Some((load, pid)) = self.core.busiest_cpu() else { return };
@@ -73,7 +73,7 @@ impl Sim {
         self.core.fetch(pid);
     }
 
-    /// A process that wakes on this CPU wakes on an idle one instead, if this one has other work; whether it does.
+    /// If this CPU has other work, lets a process that wakes here wake on an idle CPU instead. Returns whether it does.
     pub(super) fn wakes_elsewhere(&mut self, woken: Pid) -> bool {
         if self.core.running.is_none() && self.core.sched.queued() == 0 {
             return false;
@@ -84,7 +84,7 @@ impl Sim {
         true
     }
 
-    /// Accounts for the time of all running processes.
+    /// Counts the time of all running processes.
     pub(super) fn count_all(&mut self) {
         let here = self.core.cpu();
         for cpu in 0..self.core.cpus() {
@@ -96,7 +96,7 @@ impl Sim {
         self.switch_to(here);
     }
 
-    /// All processes have ended: every CPU is idle until the last one has ended.
+    /// Ends the simulation: every CPU is idle until the last one has finished.
     pub(super) fn finish(&mut self) {
         let end = self.core.last_time();
         for cpu in 0..self.core.cpus() {
