@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Limits of memory for groups of processes. tests/sim.rs has random simulations with groups.
+//! Limits of memory for groups of processes. tests/sim.rs runs random simulations with groups.
 
 use trapless_pagesim::Error;
 use trapless_pagesim::input::{Kind, Source, Step, Tail};
@@ -32,7 +32,7 @@ impl Source for Accesses {
     }
 }
 
-/// Two processes, the first one in the group `small` of so many frames. Memory has 100 frames.
+/// Two processes in a memory of 100 frames. The first one is in the group `small`, which has the frame limit `limit`.
 fn settings(limit: u32, order: &str) -> Settings {
     let text = format!(
         "policy = \"sync\"\n[cpu]\ncache_kib = 8\ncache_ways = 2\n[memory]\nframes = 100\nreserve = 0\n\
@@ -53,7 +53,7 @@ fn run(settings: &Settings, rounds: usize, kind: Kind) -> Sim {
     sim
 }
 
-/// A has 20 pages and may hold 10: LRU misses all of them in each of five rounds. B has 60 pages and holds them all.
+/// A has 20 pages and may hold 10, so LRU misses every page in each of five rounds. B has 60 pages and holds them all.
 #[test]
 fn a_group_evicts_its_own_pages() {
     let sim = run(&settings(10, "lru"), 5, Kind::Load);
@@ -61,12 +61,12 @@ fn a_group_evicts_its_own_pages() {
     assert_eq!(faults, [100, 60]);
     let held = sim.core.pages.iter().filter(|(_, page)| page.owner == 0 && page.place != Place::Device).count();
     assert_eq!(held, 10);
-    // With room for all of them each page is read once.
+    // With room for all of A's pages, each page is read once.
     let sim = run(&settings(20, "lru"), 5, Kind::Load);
     assert_eq!(sim.core.stats.reads, 80);
 }
 
-/// Pages that are being written count: a frame more comes only when a write is over.
+/// A page that is being written counts for the limit. The group gets its frame only when the write is over.
 #[test]
 fn pages_being_written_count() {
     for order in trapless_pagesim::replacement::BUILT_IN {

@@ -43,7 +43,7 @@ impl Source for Playing {
 fn settings(policy: &str, frames: u32, processes: usize) -> Settings {
     let process = |n| format!("[[process]]\nname = \"P{n}\"\ntrace = \"\"\nintense = {}\n", n == 0);
     let processes: String = (0..processes).map(process).collect();
-    // A cache of 64 lines in one set, so that pages are used again beyond it.
+    // The cache has 64 lines in one set, so that it does not serve all uses of a page.
     let text = format!(
         "policy = \"sync\"\n[cpu]\ncache_kib = 4\ncache_ways = 64\ninstruction_ns = 1.0\n[memory]\nframes = {frames}\nreserve = 0\n{processes}"
     );
@@ -60,8 +60,8 @@ fn optimum(settings: &Settings, programs: &[Vec<Access>]) -> Sim {
     optimum::run(settings, sources(programs), &vec![vec![(0, 100)]; programs.len()], &mut |_| ()).unwrap()
 }
 
-/// Loads of pages 1 to 5, with enough frames. All reads start at once. The first one takes 3 us; each further one takes the
-/// link for another 1.28 us. All times are in us:
+/// Loads of pages 1 to 5 with enough frames. All reads start at once. The first one takes 3 us; each further one takes the link
+/// for another 1.28 us. All times are in us:
 ///
 /// | page | needed, if nothing waits | needed, after earlier waits | read | waits |
 /// | --- | --- | --- | --- | --- |
@@ -104,7 +104,7 @@ fn time_is_not_that_of_the_fewest_reads() {
     let loads: Vec<_> = (1..6).chain(1..6).map(|page| (page, false)).collect();
     let mut settings = settings("optimum", 4, 1);
     settings.cpu.instruction_ns = 4.0;
-    // A cache that serves no page twice.
+    // This cache serves no page twice.
     settings.cpu.cache_ways = 1;
     let spread: Vec<_> = loads.iter().map(|(page, store)| (page * 64, *store)).collect();
     let sim = optimum::run(&settings, sources(&[spread]), &[vec![(0, 1000)]], &mut |_| ()).unwrap();
@@ -112,8 +112,8 @@ fn time_is_not_that_of_the_fewest_reads() {
     assert_eq!(sim.core.now(), 10 * 4_050_000);
 }
 
-/// Two processes: the second one runs when the first has ended. Each waits only for its own pages. The context switch
-/// takes its time.
+/// Two processes: the second one runs when the first one has ended. Each waits only for its own pages. A context switch comes
+/// between them.
 #[test]
 fn processes_end_later_by_all_waits_before() {
     let sim = optimum(&settings("optimum", 8, 2), &[vec![(1, false)], vec![(1, false)]]);
@@ -125,8 +125,8 @@ fn processes_end_later_by_all_waits_before() {
     assert_eq!((sim.core.now(), stats.cpu_at_first_end.as_deref()), (9_100_000, Some(&[3_050_000, 0][..])));
 }
 
-/// The same row of pages in each round, one page more than the memory holds. LRU misses all of them; MIN misses one or two
-/// per round.
+/// The same sequence of pages in each round, with one page more than the memory holds. LRU misses all of them; MIN misses one or
+/// two in each round.
 #[test]
 fn it_reads_less_and_waits_less_than_lru() {
     let rows: Vec<_> = (0..20).flat_map(|_| (0..100).map(|page| (page, page % 3 == 0))).collect();
@@ -139,7 +139,7 @@ fn it_reads_less_and_waits_less_than_lru() {
     assert!(found.core.now() < lru.core.now() / 3);
 }
 
-/// All policies that are simulated.
+/// All policies that can be simulated.
 fn policies() -> Vec<&'static str> {
     policy::built_in().names().filter(|name| *name != OPTIMUM).collect()
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a simulation reports: latencies, the share of waiting, the log of faults, the warm-up; and that the page about the report
-//! has every key.
+//! The results of a simulation: latencies, the share of waiting, the log of faults, the warm-up. Also checks that the page about
+//! the report lists every key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -20,7 +20,7 @@ use trapless_pagesim::settings::{Settings, us};
 use trapless_pagesim::sim::Sim;
 use trapless_pagesim::stats::{Prefetched, Series, Stats};
 
-/// Page, whether it is a store, instructions before it, accesses beyond it.
+/// Page, whether the access is a store, instructions before it, number of repeats.
 type Access = (u64, bool, u64, u64);
 
 struct Playing(std::vec::IntoIter<Access>);
@@ -48,7 +48,7 @@ impl Source for Playing {
     }
 }
 
-/// Loads from pages, 1000 instructions of 1 ns before each.
+/// Loads from pages, each after 1000 instructions of 1 ns.
 fn loads(pages: impl IntoIterator<Item = u64>) -> Vec<Access> {
     pages.into_iter().map(|page| (page, false, 1000, 0)).collect()
 }
@@ -73,7 +73,7 @@ fn run(settings: &Settings, programs: &[Vec<Access>]) -> Sim {
     sim
 }
 
-/// A run with its log, as text.
+/// Runs a simulation and returns its log as text.
 fn logged(settings: &Settings, programs: &[Vec<Access>]) -> (Sim, String) {
     let mut file: File = tempfile::tempfile().unwrap();
     let mut sim = sim(settings, programs);
@@ -95,8 +95,8 @@ fn numbers(summary: &Value) -> [Option<f64>; 4] {
     ["count", "mean_ns", "p50_ns", "max_ns"].map(|key| summary[key].as_f64())
 }
 
-/// The two processes of `asynchronous_faults_by_hand` (sim.rs): P0 faults at 1 us, has its page at 4 us and goes on at 12 us; P1
-/// faults at 7 us, has its page at 10 us and goes on at 17.05 us.
+/// The two processes of `asynchronous_faults_by_hand` (sim.rs). P0 faults at 1 us; its page arrives at 4 us, and it continues at
+/// 12 us. P1 faults at 7 us; its page arrives at 10 us, and it continues at 17.05 us.
 #[test]
 fn asynchronous_latencies_by_hand() {
     let (sim, log) = logged(&settings("async", 8, 2, ""), &[loads([0]), loads([0])]);
@@ -110,7 +110,7 @@ fn asynchronous_latencies_by_hand() {
     assert_eq!((&report["waiting_share"], &report["warm_up"]), (&Value::from(0.0), &Value::Null));
 }
 
-/// As `virtual_prefetch_by_hand` (sim.rs): of 12 pages four fault, and the two behind each come 230 ns late.
+/// As in `virtual_prefetch_by_hand` (sim.rs): of 12 pages, four fault. The two pages after each of these are 230 ns late.
 #[test]
 fn late_prefetches_wait_as_well() {
     let (sim, log) = logged(&settings("virt", 64, 1, "[prefetch]\npages = 2"), &[loads(0..12)]);
@@ -133,7 +133,8 @@ fn late_prefetches_wait_as_well() {
     assert_eq!(report["processes"][0]["waiting_share"], report["waiting_share"]);
 }
 
-/// Four frames. Page 0 is dirty and goes for page 4: that waits until it is written, 3 us, and read, 3 us. Page 1 goes at once.
+/// Four frames. Page 4 evicts page 0, which is dirty. So it waits 3 us for the write and 3 us for its read. Page 1 is clean and
+/// leaves at once.
 #[test]
 fn the_log_names_what_had_to_go() {
     let mut program = loads([0, 1, 2, 3, 4, 5]);
@@ -148,7 +149,7 @@ fn the_log_names_what_had_to_go() {
     );
 }
 
-/// Of 12 loads 5 are in the warm-up: what follows are 7 faults of 4.05 us. Times begin there.
+/// The warm-up has 5 of 12 loads. The other 7 are faults of 4.05 us each. Times count from the end of the warm-up.
 #[test]
 fn a_warm_up_by_hand() {
     for more in ["[record]\nwarm_up_accesses = 5", "[record]\nwarm_up_ms = 0.02021"] {
@@ -171,20 +172,20 @@ fn a_warm_up_by_hand() {
     }
 }
 
-/// A process that waits when the warm-up ends has its fault counted there, and no latency in either part.
+/// A fault whose wait spans the end of the warm-up counts in the warm-up. Its latency counts in neither part.
 #[test]
 fn a_wait_across_the_end_of_the_warm_up() {
     let (sim, log) = logged(&settings("sync", 64, 1, "[record]\nwarm_up_ms = 0.002"), &[loads([0, 1])]);
     let warm_up = sim.warm_up.as_ref().unwrap();
     let (before, after) = (&warm_up.stats.processes[0], &sim.core.stats.processes[0]);
-    // It ends 1 us into the first wait.
+    // The warm-up ends 1 us into the first wait.
     assert_eq!((before.faults, before.waited, after.faults, after.waited), (1, 1_000_000, 1, 5_000_000));
     assert_eq!((before.cache_misses, after.cache_misses), (0, 2));
     assert_eq!((warm_up.stats.waits[0].page.count(), sim.core.stats.waits[0].page.count()), (0, 1));
     assert_eq!(log, "5050,P0,1,demand,demand,3000,3000,,,1\n");
 }
 
-/// Processes of `processes_end_later_by_all_waits_before` (optimum.rs): the first one is the warm-up.
+/// The processes of `processes_end_later_by_all_waits_before` (optimum.rs). The first one is the warm-up.
 #[test]
 fn the_optimum_has_a_warm_up() {
     let settings = settings(OPTIMUM, 8, 2, "[record]\nwarm_up_accesses = 1");
@@ -217,7 +218,7 @@ fn a_warm_up_leaves_something_to_count() {
     assert!(both.unwrap_err().to_string().contains("leave one of them out"));
 }
 
-/// Sums that are those of the warm-up and of what follows together.
+/// Counts of which those of the warm-up and those after it add up to the whole.
 fn additive(stats: &Stats) -> Vec<u64> {
     let of = |series: &[Series]| series.iter().map(|one| one.counts.iter().sum()).collect::<Vec<u64>>();
     let mut sums = vec![stats.reads, stats.writes, stats.rescued, stats.switches, stats.stalled];
@@ -230,7 +231,7 @@ fn additive(stats: &Stats) -> Vec<u64> {
     sums
 }
 
-/// Times of CPUs that are divided where the warm-up ends.
+/// Times of CPUs. They are divided at the end of the warm-up.
 fn divided(stats: &Stats) -> Vec<u64> {
     let series = stats.cpu.iter().map(|one| one.counts.iter().sum());
     stats.processes.iter().map(|found| found.cpu).chain(series).chain([stats.idle]).collect()
@@ -261,7 +262,7 @@ fn chosen(text: &str, processes: usize, more: &str) -> Settings {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// A warm-up changes nothing of the run, and what it and the rest count are what a run without it counts.
+    /// A warm-up does not change the run. Its counts and those after it add up to those of a run without a warm-up.
     #[test]
     fn a_warm_up_takes_its_part(
         text in any_settings(), programs in programs(), accesses in any::<bool>(), part in 0.0..1.0f64,
@@ -272,7 +273,7 @@ proptest! {
         let settings = chosen(&text, programs.len(), &format!("[record]\nwarm_up_{record}\n"));
         let mut cut = sim(&settings, &programs);
         if let Err(wrong) = cut.run(&mut |_| ()) {
-            // Its end is behind the last access.
+            // The warm-up would end after the last access.
             prop_assert!(!accesses || length as u64 + 3 > whole.accesses());
             prop_assert!(wrong.to_string().contains("leaves nothing to count"), "{wrong}");
             return Ok(());
@@ -291,7 +292,7 @@ proptest! {
         }
         let both: Vec<_> = additive(before).iter().zip(additive(after)).map(|(a, b)| a + b).collect();
         prop_assert_eq!(both, additive(&whole.core.stats));
-        // Another CPU may be ahead or behind by a step of 200 us, a page and a quantum.
+        // Another CPU may be ahead or behind by 300 us: a step of 200 us, a page and a quantum.
         let skew = if settings.cpu.count > 1 { us(300.0) } else { 0 };
         for ((before, after), whole) in divided(before).iter().zip(divided(after)).zip(divided(&whole.core.stats)) {
             prop_assert!((before + after).abs_diff(whole) <= u64::from(settings.cpu.count) * skew);
@@ -307,7 +308,7 @@ proptest! {
             prop_assert_eq!(found.finished, whole.core.stats.processes[pid].finished);
             let count = |stats: &Stats| stats.waits[pid].process.count();
             prop_assert_eq!(count(after), found.faults + found.late);
-            // One that waits at the end of the warm-up is in neither.
+            // A wait that spans the end of the warm-up is in neither part.
             let neither = count(&whole.core.stats) - count(before) - count(after);
             prop_assert!(neither <= 1);
         }
@@ -317,7 +318,7 @@ proptest! {
         prop_assert!(part["bookkeeping"]["operations"].as_u64() <= all["bookkeeping"]["operations"].as_u64());
     }
 
-    /// The log has a line for each wait that the report counts, with the same times; and changes nothing.
+    /// The log has one line for each wait that the report counts, with the same times. Writing it changes nothing.
     #[test]
     fn the_log_is_what_is_counted(text in any_settings(), programs in programs()) {
         let settings = chosen(&text, programs.len(), "");
@@ -349,7 +350,7 @@ proptest! {
     }
 }
 
-/// Names in the first column of a section's tables.
+/// The names in the first column of a section's tables.
 fn listed(page: &str, heading: &str) -> BTreeSet<String> {
     let section =
         page.split("\n## ").find(|section| section.starts_with(heading)).unwrap_or_else(|| panic!("{heading}"));

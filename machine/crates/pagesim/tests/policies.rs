@@ -12,7 +12,7 @@ use trapless_pagesim::replacement::BUILT_IN;
 use trapless_pagesim::settings::Settings;
 use trapless_pagesim::sim::Sim;
 
-/// Loads from pages, the last one first.
+/// A source of loads from pages. It begins with the last page of the list.
 struct Loads(Vec<u64>);
 
 impl Source for Loads {
@@ -39,7 +39,7 @@ fn settings(policy: &str) -> Settings {
     toml::from_str(&format!("policy = \"{policy}\"\n[memory]\nframes = 64\n[prefetch]\npages = 2\n{process}")).unwrap()
 }
 
-/// Reads the pages on both sides of the missing one: the example of docs/how-to/add-a-policy.md.
+/// Reads the pages on both sides of the missing one. This is the example of docs/how-to/add-a-policy.md.
 struct Around;
 
 impl Policy for Around {
@@ -58,7 +58,7 @@ impl Policy for Around {
 const AROUND: Registration =
     Registration { name: "around", about: "reads the pages on both sides", make: |_| Box::new(Around) };
 
-/// Of pages 5, 4, 6, 8 only 5 and 8 are missing: 5 brings 6 and 4.
+/// Of pages 5, 4, 6 and 8, only 5 and 8 are missing: the fault on 5 also reads 6 and 4.
 #[test]
 fn a_program_adds_a_policy_and_runs_it() {
     let mut known = policy::built_in();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records of this project's valgrind tool become the trace that lackey's text of the same accesses becomes.
+//! Records of this project's valgrind tool give the same trace as lackey's text of the same accesses.
 
 use std::fmt::Write;
 use std::io::{BufReader, Seek};
@@ -12,14 +12,14 @@ use trapless_pagesim::input::import::lackey::Recorder;
 use trapless_pagesim::input::records::Records;
 use trapless_trace::{Entry, Reader};
 
-/// An access: kind (fetch, load, store, both), address, bytes, instructions that follow in the line of the last fetch.
+/// An access: kind (fetch, load, store, both), address, bytes, number of instructions that follow in the line of the last fetch.
 type Access = (u64, u64, u64, u64);
 
 fn record(&(kind, address, bytes, more): &Access) -> u64 {
     kind | more << 2 | (bytes - 1) << 7 | address << 16
 }
 
-/// Lackey's lines for the same.
+/// The lines that lackey prints for the same accesses.
 fn text(accesses: &[Access]) -> String {
     let (mut text, mut fetched) = (String::new(), 0);
     for &(kind, address, bytes, more) in accesses {
@@ -76,7 +76,7 @@ proptest! {
         }
     }
 
-    /// Any bytes are a trace or one error.
+    /// Any bytes give either a trace or one error.
     #[test]
     fn any_bytes_are_taken(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let file = tempfile::tempfile().unwrap();

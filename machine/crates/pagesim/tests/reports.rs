@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Simulations of one CPU, one drive and no tier give what they gave before there could be more: whole reports, from records.
+//! Simulations of one CPU, one drive and no tier give the same reports as before there could be more. Compares with recorded
+//! reports.
 
 mod common;
 
@@ -8,10 +9,10 @@ use serde_json::Value;
 use trapless_pagesim::input::{Kind, Step};
 use trapless_pagesim::settings::Settings;
 
-/// What each simulation of [`simulations`] reported.
+/// The recorded reports of all [`simulations`].
 const RECORDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reports.json");
 
-/// Numbers that look drawn at random.
+/// Numbers that look random.
 struct Draws(u64);
 
 impl Draws {
@@ -21,7 +22,7 @@ impl Draws {
     }
 }
 
-/// Runs of neighbours, jumps, and loads and stores of a few lines of each page.
+/// A program with runs of neighbouring pages, jumps, and loads and stores of a few lines of each page.
 fn program(draws: &mut Draws, pages: u64) -> Program {
     let mut page = 0;
     (0..600)
@@ -33,7 +34,7 @@ fn program(draws: &mut Draws, pages: u64) -> Program {
         .collect()
 }
 
-/// Name, configuration and programs of each.
+/// The simulations: name, configuration and programs of each.
 fn simulations() -> Vec<(String, Settings, Vec<Program>)> {
     let policies = "sync async virt agg aspf aspf-star readahead-cluster readahead-vma leap adaptive foresight";
     let mut found = vec![];
@@ -66,7 +67,7 @@ fn report(settings: &Settings, programs: &[Program]) -> Value {
     report
 }
 
-/// Whether everything of a record is in a report, which may say more; where it is not.
+/// Compares a report with a record, and returns the differences. The report may have more than the record.
 fn missing(record: &Value, report: &Value, at: &str) -> Vec<String> {
     match (record, report) {
         (Value::Object(record), Value::Object(report)) => record

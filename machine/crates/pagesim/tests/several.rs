@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Several CPUs: by hand, and any small simulations against what must always hold.
+//! Several CPUs: simulations by hand, and small random simulations that must keep the invariants.
 
 mod common;
 
@@ -12,7 +12,7 @@ use trapless_pagesim::replacement::BUILT_IN;
 use trapless_pagesim::settings::{CacheOf, SchedulerKind, Settings, ms, us};
 use trapless_pagesim::sim::Sim;
 
-/// Policies that can have several CPUs.
+/// Policies that support several CPUs.
 fn several() -> Vec<&'static str> {
     policies(|name| !name.starts_with("aspf"))
 }
@@ -21,7 +21,7 @@ fn cpus(policy: &str, count: u32, processes: usize) -> Settings {
     settings(policy, &format!("[cpu]\ncount = {count}\n[memory]\nframes = 64"), processes)
 }
 
-/// Loads of one page, 1000 instructions before each.
+/// Loads from one page, each after 1000 instructions.
 fn busy(accesses: usize, page: u64) -> Program {
     loads(&vec![page; accesses])
 }
@@ -30,8 +30,8 @@ fn ends_ns(sim: &Sim) -> Vec<u64> {
     sim.core.stats.processes.iter().map(|process| process.finished.unwrap() / 1000).collect()
 }
 
-/// Each process has a CPU and one fault, at different times: 1000 instructions, 3 us for the page, 50 ns. The run takes the time
-/// of the longer one.
+/// Each process has its own CPU and one fault, at a different time: 1000 instructions, 3 us for the page, 50 ns. The run takes as
+/// long as the longer process.
 #[test]
 fn two_processes_on_two_cpus_take_the_time_of_the_longer_one() {
     let late = [vec![access(0, 0, false, 20_000)], busy(9, 0)].concat();
@@ -42,19 +42,20 @@ fn two_processes_on_two_cpus_take_the_time_of_the_longer_one() {
     assert_eq!((stats.switches, stats.idle), (0, us(32.05 - 13.05)));
     let found: Vec<_> = stats.cpus.iter().map(|cpu| (cpu.busy, cpu.idle, cpu.taken)).collect();
     assert_eq!(found, [(us(13.05), us(19.0), 0), (us(32.05), 0, 0)]);
-    // On one CPU they take turns only if a slice of 3 ms is over: one after the other, and a switch of 5 us.
+    // On one CPU, processes only take turns after a slice of 3 ms. So they run one after the other, with a switch of 5 us between
+    // them.
     let one = run(&cpus("sync", 1, 2), &[busy(10, 0), busy(10, 0)], 1);
     assert_eq!(one.core.now(), us(2.0 * 13.05 + 5.0));
 }
 
-/// Both fault at 1 us. The drive serves both at once; the second page waits 1.28 us for the link.
+/// Both processes fault at 1 us. The drive serves both faults at once, but the second page waits 1.28 us for the link.
 #[test]
 fn cpus_share_the_drive() {
     let sim = run(&cpus("sync", 2, 2), &[busy(1, 0), busy(1, 0)], 1);
     assert_eq!(ends_ns(&sim), [4050, 4050 + 1280]);
 }
 
-/// Two CPUs share four frames: P1's pages evict P0's. Each loop of three pages alone fits.
+/// Two CPUs share four frames, and P1's pages evict P0's. Each loop of three pages would fit alone.
 #[test]
 fn cpus_share_dram() {
     let mut settings = cpus("sync", 2, 2);
@@ -67,15 +68,15 @@ fn cpus_share_dram() {
     assert!(both.core.stats.reads > 20, "{}", both.core.stats.reads);
 }
 
-/// The same configuration with so many processes.
+/// The same configuration with this number of processes.
 fn cpus_of(settings: &Settings, processes: usize) -> Settings {
     let mut settings = settings.clone();
     settings.processes.truncate(processes);
     settings
 }
 
-/// P0 and P2 begin on CPU 0, P1 on CPU 1. P1 faults at once and ends at 3.05 us. Its CPU takes P2, which begins at 8.05 us. P0's
-/// fault is at 50 us.
+/// P0 and P2 begin on CPU 0, P1 on CPU 1. P1 faults at once and ends at 3.05 us. Its CPU then takes P2, which begins at 8.05 us.
+/// P0 faults at 50 us.
 #[test]
 fn an_idle_cpu_takes_a_ready_process() {
     let late = [vec![access(0, 0, false, 50_000)], busy(9, 0)].concat();
@@ -85,13 +86,13 @@ fn an_idle_cpu_takes_a_ready_process() {
     assert_eq!(sim.core.stats.switches, 1);
 }
 
-/// Four equal processes, slices of 3 ms: each CPU has two, as one CPU with two has.
+/// Four equal processes with slices of 3 ms. Each of two CPUs runs two of them, as a single CPU with two processes does.
 #[test]
 fn each_cpu_has_its_own_turns() {
     let program = |_| busy(20_000, 0);
     let two = run(&cpus("sync", 1, 2), &(0..2).map(program).collect::<Vec<_>>(), 1);
     let four = run(&cpus("sync", 2, 4), &(0..4).map(program).collect::<Vec<_>>(), 1);
-    // What CPUs wait for on the drive's link moves the ends of slices a little.
+    // CPUs wait for each other on the drive's link. This moves the ends of slices a little.
     let switches = 2 * two.core.stats.switches - 2..=2 * two.core.stats.switches;
     assert!(switches.contains(&four.core.stats.switches), "{} {switches:?}", four.core.stats.switches);
     assert!(four.core.now().abs_diff(two.core.now()) < us(20.0), "{} {}", four.core.now(), two.core.now());
@@ -99,9 +100,10 @@ fn each_cpu_has_its_own_turns() {
     assert!(least > ms(36.0));
 }
 
-/// A page takes 50 us. CPU 0 has P0 and P2, which sleep for their pages from 1 us and 7 us on. CPU 1 has P1, which sleeps from 30
-/// us to 80 us. P0's page is there at 51 us, and it runs for 299 us from 56 us on. P2's page is there at 57 us. CPU 0 is busy,
-/// CPU 1 is idle: P2 wakes there after an access of P0, at 57.05 us, and begins at 62.05 us. It ends after 99 more accesses.
+/// A page takes 50 us. P0 and P2 are on CPU 0 and sleep for their pages from 1 us and 7 us on. P1 is on CPU 1 and sleeps from 30
+/// us to 80 us. P0's page arrives at 51 us, and P0 runs for 299 us from 56 us on. P2's page arrives at 57 us, when CPU 0 is busy
+/// and CPU 1 is idle. So P2 wakes on CPU 1, after an access of P0 at 57.05 us, and begins at 62.05 us. It ends after 99 more
+/// accesses.
 #[test]
 fn a_process_wakes_on_an_idle_cpu() {
     let mut settings = cpus("async", 2, 3);
@@ -134,7 +136,7 @@ fn any_settings() -> impl Strategy<Value = Settings> {
             (settings.cpu.count, settings.cpu.quantum_us) = (count, quantum);
             (settings.cpu.cache_kib, settings.cpu.cache_ways) = (8, 2);
             settings.cpu.cache = if private { CacheOf::Process } else { CacheOf::All };
-            // Frames that several tiers and processes need.
+            // Several tiers and processes need these frames.
             settings.memory.frames += 8;
             settings
         },
@@ -144,8 +146,8 @@ fn any_settings() -> impl Strategy<Value = Settings> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever runs on several CPUs: frames and pages are conserved, every process is in one place and its accesses are in the
-    /// order of time, all is accessed once, and the time of each CPU adds up.
+    /// For any programs on several CPUs: frames and pages are conserved; each process is in one place; its accesses are in the
+    /// order of time; every access happens once; the time of each CPU adds up.
     #[test]
     fn any_simulation(mut settings in any_settings(), programs in programs(6)) {
         settings.processes.truncate(programs.len());
@@ -171,7 +173,7 @@ proptest! {
             prop_assert_eq!(found.instructions, instructions);
             let work = instructions * 1000 + found.cache_misses * 50_000;
             prop_assert!(found.cpu >= work + found.waited && found.cpu <= work + found.waited + stats.stalled + stats.tier.work);
-            // It cannot have run for longer than since the start.
+            // A process cannot have run longer than the time since the start.
             prop_assert!(found.cpu <= found.finished.unwrap() && found.finished.unwrap() <= end);
         }
         let mut all = (0, 0, 0, 0);
@@ -187,7 +189,7 @@ proptest! {
         prop_assert_eq!(json(&first), json(&run(&settings, &programs, 30)));
     }
 
-    /// A process alone does on several CPUs what it does on one: the others are idle.
+    /// A process that is alone runs the same on several CPUs as on one. The other CPUs are idle.
     #[test]
     fn a_process_alone_does_not_see_other_cpus(mut settings in any_settings(), programs in programs(1)) {
         settings.processes.truncate(1);
@@ -201,8 +203,8 @@ proptest! {
         prop_assert_eq!(found[0], found[1]);
     }
 
-    /// Processes that share nothing but the number of CPUs, each with one of its own: each ends when it would alone, but for its
-    /// pages' time on the link.
+    /// Processes share only the drive's link, and each has its own CPU. Each ends when it would end alone, except for the time of
+    /// the other processes' pages on the link.
     #[test]
     fn processes_that_share_nothing_run_as_alone(programs in programs(4), quantum in 0.01..20.0f64) {
         let count = programs.len();
@@ -214,7 +216,7 @@ proptest! {
         for (pid, program) in programs.iter().enumerate() {
             let alone = run(&settings("sync", &text, 1), std::slice::from_ref(program), 30);
             let (found, expected) = (together.core.stats.processes[pid].finished.unwrap(), alone.core.now());
-            // 4.1 ns of the link for each page of another one.
+            // The link takes 4.1 ns for each page of another process.
             let most = us(0.0041) * together.core.stats.reads;
             prop_assert!(found >= expected && found <= expected + most, "{found} {expected}");
         }

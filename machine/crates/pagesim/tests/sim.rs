@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whole simulations: by hand, and any small ones against what must always hold.
+//! Whole simulations: some by hand, and small random ones that must keep the invariants.
 
 use proptest::prelude::*;
 use trapless_pagesim::Error;
@@ -47,7 +47,7 @@ impl Source for Playing {
     }
 }
 
-/// Loads of the first lines of pages, 1000 instructions before each.
+/// Loads from the first lines of pages, each after 1000 instructions.
 fn loads(pages: &[u64]) -> Program {
     let access = |page: &u64| Access { page: *page, line: 0, store: false, instructions: 1000 };
     Program(pages.iter().map(access).collect())
@@ -101,8 +101,8 @@ fn time_ns(sim: &Sim) -> u64 {
     sim.core.now() / 1000
 }
 
-/// One process, four frames, LRU. Pages 0 1 2 3 miss; 0 hits the cache; 4 evicts 1 (0 was used by no miss of the cache, so it is
-/// 0 that goes: recency is that of DRAM accesses, ASPF IV-A), 0 misses and evicts 1, 1 misses and evicts 2.
+/// One process, four frames, LRU. Pages 0 1 2 3 miss. The next access to 0 hits the CPU cache, which does not count as a use:
+/// recency is that of DRAM accesses (ASPF IV-A). So 4 evicts 0. Then 0 misses and evicts 1, and 1 misses and evicts 2.
 #[test]
 fn synchronous_faults_by_hand() {
     let sim = run(&settings("sync", 4, 1), &[loads(&[0, 1, 2, 3, 0, 4, 0, 1])], 10);
@@ -112,8 +112,8 @@ fn synchronous_faults_by_hand() {
     assert_eq!(sim.core.stats.switches, 0);
 }
 
-/// A store makes its page dirty, even if the cache serves it. The access to page 4 evicts page 0. As no frame is free, it waits
-/// for the write of page 0 (3 us), then for the read. Clean pages go at once.
+/// A store makes its page dirty, even if the cache serves it. The access to page 4 evicts page 0. No frame is free, so it waits
+/// for the write of page 0 (3 us), then for its own read. Clean pages leave at once.
 #[test]
 fn dirty_pages_are_written_before_their_frame_is_free() {
     let mut program = loads(&[0, 1, 2, 3, 0, 4, 5]);
@@ -121,7 +121,7 @@ fn dirty_pages_are_written_before_their_frame_is_free() {
     let sim = run(&settings("sync", 4, 1), &[program.clone()], 10);
     assert_eq!((sim.core.stats.reads, sim.core.stats.writes), (6, 1));
     assert_eq!(time_ns(&sim), 7 * 1000 + 6 * (ULL_NS + DRAM_NS) + ULL_NS);
-    // With a frame kept free the write is over before it is wanted: 0 goes when 3 comes.
+    // With a frame kept free, the write is over before the frame is needed: 3 evicts 0.
     let mut reserve = settings("sync", 5, 1);
     reserve.memory.reserve = 1;
     let sim = run(&reserve, &[program], 10);
@@ -129,21 +129,23 @@ fn dirty_pages_are_written_before_their_frame_is_free() {
     assert_eq!(time_ns(&sim), 7 * 1000 + 6 * (ULL_NS + DRAM_NS));
 }
 
-/// Two processes, each one fault; asynchronously: P0 faults at 1 us, the switch takes 5 us, P1 faults at 7 us; P0 has its page
-/// since 4 us and is switched to by 12 us; it ends at 12.05 us; P1, whose page came at 10 us, is switched to by 17.05 us.
+/// Two processes with one fault each. Asynchronously, P0 faults at 1 us, the switch takes 5 us, and P1 faults at 7 us. P0's page
+/// arrives at 4 us. The switch to P0 is over at 12 us, and P0 ends at 12.05 us. P1's page arrives at 10 us. The switch to P1 is
+/// over at 17.05 us.
 #[test]
 fn asynchronous_faults_by_hand() {
     let sim = run(&settings("async", 8, 2), &[loads(&[0]), loads(&[0])], 10);
     let ends: Vec<_> = sim.core.stats.processes.iter().map(|process| process.finished.unwrap() / 1000).collect();
     assert_eq!(ends, [12_050, 17_100]);
     assert_eq!((sim.core.stats.switches, sim.core.stats.idle), (3, 0));
-    // Alone it waits, and is switched to again.
+    // A single process waits, and is then switched to again.
     let sim = run(&settings("async", 8, 1), &[loads(&[0])], 10);
     assert_eq!((time_ns(&sim), sim.core.stats.idle), (1000 + ULL_NS + 5000 + DRAM_NS, us(3.0)));
 }
 
-/// Virt_prefetch, two pages, a dozen accesses: 0 brings 1 and 2, 3 brings 4 and 5, and so on; 1 arrives 1.28 us behind 0 on the
-/// link, while 1000 instructions and 50 ns pass: it is late by 230 ns, as is 2 by as much again.
+/// Virt_prefetch, two pages, a dozen accesses: the fault on 0 also reads 1 and 2, the fault on 3 also reads 4 and 5, and so on.
+/// Page 1 arrives 1.28 us after page 0 because of the link, while 1000 instructions and 50 ns pass. So it is 230 ns late. Page 2
+/// is again 230 ns late.
 #[test]
 fn virtual_prefetch_by_hand() {
     let mut settings = settings("virt", 64, 1);
@@ -156,7 +158,8 @@ fn virtual_prefetch_by_hand() {
     assert_eq!((prefetched.issued, prefetched.useful, prefetched.useless), (8, 8, 0));
 }
 
-/// Agg_virtual: 3 us of a drive that carries a page in 1.28 us on eight channels are 18 pages: parts of 16.
+/// Agg_virtual: the drive carries a page in 1.28 us on each of eight channels. In 3 us it carries 18 pages, so parts have 16
+/// pages.
 #[test]
 fn aggressive_prefetch_by_hand() {
     let sim = run(&settings("agg", 64, 1), &[loads(&[20, 16, 31, 32, 15])], 40);
@@ -164,7 +167,7 @@ fn aggressive_prefetch_by_hand() {
     assert_eq!((sim.core.stats.reads, sim.core.stats.processes[0].faults), (40, 3));
 }
 
-/// A row of pages that does not fit into DRAM comes round three times: all of it faults, but for what sets bring back.
+/// Three rounds over a sequence of pages that does not fit into DRAM. Each access faults, unless a set has brought its page.
 #[test]
 fn sets_save_faults() {
     let rounds: Vec<u64> = (0..3).flat_map(|_| (0..12).map(|page| page * 7)).collect();
@@ -184,7 +187,8 @@ fn turns_by_hand() {
     assert!((ms(3.0)..ms(3.1)).contains(&longest));
 }
 
-/// Long latency, many processes: spinning loses, and the adaptive wait is as good as the better one at both ends.
+/// With long latency and many processes, spinning is slow. The adaptive wait is about as fast as the better baseline at both
+/// ends.
 #[test]
 fn adaptive_waits_follow_the_better_baseline() {
     let programs: Vec<_> = (0..8).map(|n| loads(&(0..400).map(|page| page * (n + 1)).collect::<Vec<_>>())).collect();
@@ -199,7 +203,7 @@ fn adaptive_waits_follow_the_better_baseline() {
     assert!(time("adaptive", 50.0) <= 1.05 * time("async", 50.0));
 }
 
-/// All policies that simulate.
+/// All policies that can be simulated.
 fn policies() -> Vec<&'static str> {
     policy::built_in().names().filter(|name| *name != OPTIMUM).collect()
 }
@@ -217,7 +221,7 @@ fn programs() -> impl Strategy<Value = Vec<Program>> {
 
 fn any_settings() -> impl Strategy<Value = Settings> {
     let choice = (prop::sample::select(policies()), prop::sample::select(BUILT_IN), any::<bool>(), 4..40u32, 0..6u32);
-    // Processes in the first, the second or no group, and the frames that each of these has more than it needs.
+    // Each process is in the first, the second or no group. Each group has some frames more than it needs.
     let groups = (prop::collection::vec(0..3usize, 4), prop::collection::vec(0..20u32, 2));
     (choice, 0..8u32, -5..6i8, 1.8..60.0f64, prop::option::of(groups)).prop_map(
         |((policy, order, eevdf, frames, reserve), pages, nice, latency, groups)| {
@@ -247,8 +251,8 @@ fn any_settings() -> impl Strategy<Value = Settings> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever runs: frames are conserved and hold one page each, all is accessed once, time adds up, nobody's time is lost, and
-    /// the same again gives the same bytes.
+    /// For any programs: frames are conserved and hold one page each; every access happens once; times add up; no process loses
+    /// time; and running again gives the same bytes.
     #[test]
     fn any_simulation(mut settings in any_settings(), programs in programs()) {
         settings.processes.truncate(programs.len());
@@ -263,10 +267,11 @@ proptest! {
             prop_assert_eq!(found.accesses, program.0.len() as u64);
             let instructions: u64 = program.0.iter().map(|access| access.instructions).sum();
             prop_assert_eq!(found.instructions, instructions);
-            // What it ran is its work, its waits and stalls.
+            // The time that a process ran is its work, its waits and stalls.
             let work = instructions * 1000 + found.cache_misses * 50_000;
             prop_assert!(found.cpu >= work + found.waited && found.cpu <= work + found.waited + stats.stalled);
-            // Its virtual run time is that by weight, unless it slept and was moved on, or has been delayed and not yet repaid.
+            // Its virtual run time is this time by weight, except for processes that slept and were moved on, or that were
+            // delayed and not yet repaid.
             if settings.policy == "sync" && settings.scheduler.kind == SchedulerKind::Cfs {
                 let entity = first.core.sched.entity(pid);
                 let exact = found.cpu as f64 * 1024.0 / entity.weight as f64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The compressed tier and several drives: by hand, and any small simulations against what must always hold.
+//! The compressed tier and several drives: simulations by hand, and small random ones that must keep the invariants.
 
 mod common;
 
@@ -10,7 +10,7 @@ use trapless_pagesim::replacement::BUILT_IN;
 use trapless_pagesim::settings::{Clean, Ratio, SchedulerKind, Settings, Tier, TierKind, us};
 use trapless_pagesim::sim::Sim;
 
-/// Five frames, one of which the tier may have.
+/// Five frames. The tier may use one of them.
 fn small(tier: &str) -> Settings {
     let text = format!(
         "[memory]\nframes = 5\nreserve = 0\n[tier]\nframes = 1\ncompress_us = 1.0\ndecompress_us = 2.0\n{tier}"
@@ -28,7 +28,7 @@ fn time_ns(sim: &Sim) -> u64 {
 }
 
 /// Pages 0 (changed) to 4 fill five frames. Page 5 evicts page 0, which is compressed in 1 us; the tier keeps its frame. So page
-/// 1 goes, too; it has not changed and is dropped. Page 0 comes back in 2 us without a read. The drive reads six pages.
+/// 1 is evicted as well. It has not changed and is dropped. Page 0 returns in 2 us without a read. The drive reads six pages.
 #[test]
 fn a_changed_page_comes_back_from_the_tier_by_hand() {
     for kind in ["zswap", "zram"] {
@@ -42,8 +42,9 @@ fn a_changed_page_comes_back_from_the_tier_by_hand() {
     }
 }
 
-/// Pages 0 and 1 have changed; compressed, one of them fills the tier. Page 5 evicts 0, then 1, for which page 0 is decompressed
-/// and written, in the frame of 1; then 2, which is dropped. The read of page 5 waits 1.28 us for the write on the link.
+/// Pages 0 and 1 have changed. When compressed, one of them fills the tier. Page 5 evicts 0, then 1. To make room for 1, page 0
+/// is decompressed and written, in the frame of 1. Then 2 is evicted and dropped. The read of page 5 waits 1.28 us for the write
+/// on the link.
 #[test]
 fn a_full_zswap_writes_its_oldest_page_by_hand() {
     let sim = run(&small("kind = 'zswap'\nratio = 1.6"), &[program(&[0, 1], &[2, 3, 4, 5])], 10);
@@ -55,7 +56,7 @@ fn a_full_zswap_writes_its_oldest_page_by_hand() {
     assert_eq!((sim.core.stats.reads, sim.core.stats.tier.hits), (10, 1));
 }
 
-/// A full zram takes no more: page 1 is written, and the fault waits for that. Page 0 is still in the tier.
+/// A full zram takes no more pages: page 1 is written, and the fault waits for the write. Page 0 is still in the tier.
 #[test]
 fn a_full_zram_sends_pages_to_the_drive_by_hand() {
     let sim = run(&small("kind = 'zram'\nratio = 1.6"), &[program(&[0, 1], &[2, 3, 4, 5, 0])], 10);
@@ -73,8 +74,8 @@ fn a_page_that_does_not_compress_is_none_for_zswap() {
     }
 }
 
-/// A loop of 60 pages in 40 frames: LRU reads every page in every round. A tier of up to 20 frames that holds four pages a frame
-/// has room for all that goes, if pages that have not changed may enter.
+/// A loop over 60 pages in 40 frames: LRU reads every page in every round. A tier of up to 20 frames, with four pages in each,
+/// has room for all evicted pages, if unchanged pages may enter it.
 #[test]
 fn a_tier_for_clean_pages_saves_reads() {
     let rounds = loads(&(0..60).collect::<Vec<_>>().repeat(5));
@@ -85,12 +86,12 @@ fn a_tier_for_clean_pages_saves_reads() {
         let sim = run(&settings("sync", &text, 1), std::slice::from_ref(&rounds), 60);
         (sim.core.stats.reads, sim.core.stats.writes, sim.core.stats.tier.hits)
     };
-    // The cache holds all lines of pages that stay: a page that was evicted has lost its line.
+    // The cache holds all lines of pages that stay. A page that was evicted has lost its line.
     assert_eq!(reads("drop"), (300, 0, 0));
     assert_eq!(reads("store"), (60, 0, 240));
 }
 
-/// Eight pages of four drives, one read a time each: two rounds instead of eight.
+/// Eight pages on four drives, each of which serves one read at a time: two rounds instead of eight.
 #[test]
 fn drives_serve_their_pages_side_by_side() {
     let time = |drives: u32, stripe: u32| {
@@ -162,8 +163,8 @@ fn any_settings() -> impl Strategy<Value = Settings> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Frames and compressed bytes are conserved after every turn, every page that enters the tier leaves it once or stays, and
-    /// time adds up.
+    /// Frames and compressed bytes are conserved after every turn. Every page that enters the tier leaves it once or stays. Times
+    /// add up.
     #[test]
     fn any_simulation(mut settings in any_settings(), programs in programs(4)) {
         settings.processes.truncate(programs.len());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Small programs for whole simulations.
 
-// Each test uses a part of this.
+// Each test uses only some of these functions.
 #![allow(dead_code)]
 
 use proptest::prelude::*;
@@ -12,10 +12,10 @@ use trapless_pagesim::report::Report;
 use trapless_pagesim::settings::Settings;
 use trapless_pagesim::sim::Sim;
 
-/// A program's accesses in order.
+/// The accesses of a program, in order.
 pub type Program = Vec<Step>;
 
-/// Plays a program.
+/// A source that plays a program.
 pub struct Playing(pub std::vec::IntoIter<Step>);
 
 impl Source for Playing {
@@ -42,12 +42,12 @@ pub fn access(page: u64, line: u64, store: bool, instructions: u64) -> Step {
     Step { line: page * 64 + line, kind, instructions, repeats: 0 }
 }
 
-/// Loads of the first lines of pages, 1000 instructions before each.
+/// Loads from the first lines of pages, each after 1000 instructions.
 pub fn loads(pages: &[u64]) -> Program {
     pages.iter().map(|page| access(*page, 0, false, 1000)).collect()
 }
 
-/// A configuration with this text of keys before its processes, whose instructions take 1 ns unless it says otherwise.
+/// A configuration with these keys before its processes. Instructions take 1 ns.
 pub fn settings(policy: &str, text: &str, processes: usize) -> Settings {
     let process = |n| format!("[[process]]\nname = 'P{n}'\ntrace = ''\nintense = {}\n", n == 0);
     let processes: String = (0..processes).map(process).collect();
@@ -56,13 +56,13 @@ pub fn settings(policy: &str, text: &str, processes: usize) -> Settings {
     settings
 }
 
-/// A simulation of programs that have so many pages mapped.
+/// A simulation of programs, each of which has this many pages mapped.
 pub fn sim(settings: &Settings, programs: &[Program], mapped: u64) -> Result<Sim, Error> {
     let sources = programs.iter().map(|program| Box::new(Playing(program.clone().into_iter())) as Box<dyn Source>);
     Sim::new(settings, sources.collect(), &vec![vec![(0, mapped)]; programs.len()])
 }
 
-/// The same once it has run.
+/// Runs such a simulation and returns it.
 pub fn run(settings: &Settings, programs: &[Program], mapped: u64) -> Sim {
     let mut sim = sim(settings, programs, mapped).unwrap();
     sim.run(&mut |_| ()).unwrap();
@@ -74,12 +74,12 @@ pub fn json(sim: &Sim) -> String {
     serde_json::to_string(&Report::new(sim)).unwrap()
 }
 
-/// Policies that simulate, but for those that `name` leaves out.
+/// Policies that can be simulated and for which `name` returns true.
 pub fn policies(name: impl Fn(&str) -> bool) -> Vec<&'static str> {
     policy::built_in().names().filter(|known| *known != OPTIMUM && name(known)).collect()
 }
 
-/// Some programs of 24 pages.
+/// Some programs of up to 24 pages.
 pub fn programs(most: usize) -> impl Strategy<Value = Vec<Program>> {
     let any = (0..24u64, 0..3u64, any::<bool>(), 0..200_000u64)
         .prop_map(|(page, line, store, instructions)| access(page, line, store, instructions));
