@@ -170,15 +170,14 @@ impl Writer {
         self.entry(&Entry::Close { hart, at, ended: open.map(|run| run.map_or(0, |run| run.count)) })
     }
 
-    /// Completes the trace as [`Writer::finish`] does, and says in its header what was not known when it was begun: the
-    /// number of its harts, at most that it was begun with, and whether there are accesses of the kernel. The file must be
-    /// readable.
+    /// Completes the trace as [`Writer::finish`] does, and corrects the header where it could not be known at the beginning: the
+    /// number of harts, and whether there are accesses of the kernel. The file must be readable.
     ///
     /// # Errors
     /// The file cannot be written or read.
     ///
     /// # Panics
-    /// With more harts than it was begun with.
+    /// Panics if `harts` exceeds the number in the header so far.
     pub fn finish_as(mut self, harts: u16, kernel: bool) -> io::Result<Totals> {
         assert!(harts <= self.header.harts, "more harts than before");
         for hart in 0..self.header.harts {
@@ -275,12 +274,12 @@ fn chunk_bytes(compressor: &mut zstd::bulk::Compressor<'static>, what: u8, raw: 
     Ok(chunk)
 }
 
-/// Moves some bytes of a file, a block at a time, to another place, which may overlap with theirs.
+/// Moves a range of bytes in a file, one block at a time. The new place may overlap the old one.
 pub fn move_bytes(file: &File, from: Range<u64>, to: u64, block: u64) -> io::Result<()> {
     let blocks = (from.end - from.start).div_ceil(block);
     let mut buffer = Vec::new();
     for n in 0..if from.start == to { 0 } else { blocks } {
-        // Behind each other, so that no block is overwritten before it is read.
+        // The order is such that no block is overwritten before it is read.
         let at = from.start + block * if to < from.start { n } else { blocks - 1 - n };
         buffer.resize((from.end - at).min(block) as usize, 0);
         file.read_exact_at(&mut buffer, at)?;

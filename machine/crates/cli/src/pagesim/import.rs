@@ -17,12 +17,12 @@ use crate::info;
 /// Options of `trapless-pagesim import`.
 #[derive(Args, Debug)]
 pub struct Import {
-    /// The trace of another program: plain, or compressed by zstd, gzip, xz or zip. For drmemtrace also a folder.
+    /// The trace of another program, plain or compressed with zstd, gzip, xz or zip. For drmemtrace, it may be a folder.
     file: PathBuf,
-    /// Where to write the trace; its totals go to FILE.json.
+    /// File for the trace. Its totals go to FILE.json.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// The format, if the file does not tell.
+    /// The format, if it cannot be detected from the file.
     #[arg(long, value_name = "NAME", value_parser = FORMATS.map(|f| PossibleValue::new(f.name()).help(f.about())))]
     format: Option<String>,
     /// Leave out the first N accesses.
@@ -31,14 +31,15 @@ pub struct Import {
     /// Store at most N accesses.
     #[arg(long, value_name = "N")]
     limit: Option<Count>,
-    /// For csv: the columns, instead of a first line that names them: time, address, page, object, kind, size, thread, or -.
+    /// For csv: names of the columns, in place of a first line that names them: time, address, page, object, kind, size, thread,
+    /// or -.
     #[arg(long, value_name = "A,B,...")]
     columns: Option<String>,
-    /// For objects: they are places in units of BYTES, and an access is to each page that its size reaches. Without this, an
-    /// object is one page.
+    /// For objects: their numbers are positions in units of BYTES, and an access touches each page that the object's size
+    /// reaches. Without this option, an object is one page.
     #[arg(long, value_name = "BYTES")]
     unit: Option<u64>,
-    /// For formats without instructions: count N of them for each access (1 if absent).
+    /// For formats without instructions: count N instructions for each access (default 1).
     #[arg(long, value_name = "N")]
     instructions: Option<Count>,
 }

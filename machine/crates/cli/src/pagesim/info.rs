@@ -16,16 +16,16 @@ use crate::files::write_whole;
 pub struct Info {
     /// The trace.
     file: PathBuf,
-    /// Print JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
-    /// Share of the accesses that the working set absorbs.
+    /// Share of the accesses that must hit in the working set.
     #[arg(long, default_value_t = SHARE, value_parser = share)]
     share: f64,
     /// For traces of the machine: the address space, given as the page number of its root page table.
     #[arg(long, value_name = "NUMBER", value_parser = space)]
     space: Option<u64>,
-    /// For traces of the machine: take the kernel's accesses in this address space as well.
+    /// For traces of the machine: use the kernel's accesses in this address space as well.
     #[arg(long)]
     kernel: bool,
 }

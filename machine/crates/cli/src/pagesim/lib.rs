@@ -3,11 +3,11 @@
 //!
 //! Exit status: 0 if done, 2 for bad input, 130 after an interrupt. Errors are one line on standard error.
 //!
-//! The whole command line is a function, [`main_with`], so that a program of another project has it with policies of that
+//! The whole command line is a function, [`main_with`]. A program of another project can call it to add the policies of that
 //! project (docs/how-to/add-a-policy-of-yours.md).
 
 mod count;
-#[allow(dead_code)] // Two programs share it, and each uses some.
+#[allow(dead_code)] // Two programs share it; each uses only some functions.
 #[path = "../files.rs"]
 mod files;
 mod import;
@@ -44,12 +44,12 @@ enum Command {
     Info(info::Info),
     /// Run one simulation.
     Run(run::Run),
-    /// Miss-ratio curves of a trace: how many requests miss in memories of many sizes.
+    /// Compute miss-ratio curves of a trace: how many requests miss in memories of many sizes.
     Mrc(mrc::Mrc),
 }
 
-/// The program `trapless-pagesim`, with `more` policies beside those of this project. It takes the words of the command line,
-/// prints, and gives the exit status.
+/// Runs the program `trapless-pagesim`, with `more` policies in addition to those of this project. Reads the arguments of the
+/// command line, prints, and returns the exit status.
 ///
 /// ```no_run
 /// use trapless_pagesim::core::Core;
@@ -103,7 +103,7 @@ pub fn main_with(more: &[Registration]) -> ExitCode {
     }
 }
 
-/// The command line; the help of `run` names the policies.
+/// Parses the command line. The help of `run` lists the policies.
 fn parse(known: &Registry) -> Result<Cli, clap::Error> {
     let names = known.names().collect::<Vec<_>>().join(", ");
     let policies = format!("Policies: {names}, python:FILE.py");

@@ -16,46 +16,46 @@ use trapless_pagesim::replacement::BUILT_IN;
 use crate::count::Count;
 use crate::files::{check_writable, temporary, write_whole};
 
-/// Sizes at most.
+/// Largest number of sizes.
 const MOST_SIZES: usize = 10_000;
 
-/// Its options.
+/// Options of `trapless-pagesim mrc`.
 #[derive(Args, Debug)]
 #[command(after_help = policies())]
 pub struct Mrc {
-    /// Traces of this project, or oracleGeneral files; each gives its own curves.
+    /// Traces of this project, or oracleGeneral files. Each gives its own curves.
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// Which policies, separated by commas.
+    /// The policies, separated by commas.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "lru,fifo,clock,arc,s3-fifo")]
     policy: Vec<String>,
-    /// Sizes in pages: a list, or LOW:HIGH:STEPS for STEPS sizes in equal ratios.
+    /// Sizes in pages: a list, or LOW:HIGH:STEPS for STEPS sizes with equal ratios between them.
     #[arg(long, value_name = "SIZES", default_value = "64:65536:11", value_parser = sizes)]
     sizes: Sizes,
-    /// Let only this share of all pages count, above 0 and up to 1 (SHARDS).
+    /// Count only this share of all pages, above 0 and up to 1 (SHARDS).
     #[arg(long, value_name = "RATE", default_value_t = 1.0)]
     sample: f64,
-    /// What a page is: 4 KiB, or a line of 64 bytes.
+    /// Size of a page: 4 KiB, or a line of 64 bytes.
     #[arg(long, value_enum, default_value_t = GrainName::Page)]
     grain: GrainName,
-    /// What the files are. By default a file is in oracleGeneral format if its name has this word.
+    /// Format of the files. By default, a file is in oracleGeneral format if its name contains this word.
     #[arg(long, value_enum, default_value_t = Format::Auto)]
     format: Format,
-    /// Write the table here (CSV); it goes to standard output if neither this nor --json is given.
+    /// Write the table to this file (CSV). It goes to standard output if neither this nor --json is given.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write all results here (JSON).
+    /// Write all results to this file (JSON).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write a line for each request: 1 if it hits, else 0. For one trace, policy and size, and no other output.
+    /// Write a line for each request: 1 if it hits, otherwise 0. Needs one trace, one policy and one size, and no other output.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "json", "sample"])]
     requests: Option<PathBuf>,
-    /// Write the requests of one trace as an oracleGeneral file, for other tools; nothing is computed.
+    /// Write the requests of one trace as an oracleGeneral file for other tools. Nothing is computed.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "json", "sample", "requests"])]
     objects: Option<PathBuf>,
 }
 
-/// Sizes of caches, rising.
+/// Sizes of caches, sorted.
 #[derive(Clone, Debug)]
 struct Sizes(Vec<u64>);
 
@@ -72,7 +72,7 @@ enum Format {
     OracleGeneral,
 }
 
-/// One trace's results.
+/// The results of one trace.
 #[derive(Serialize)]
 struct Traced {
     trace: String,
@@ -121,7 +121,7 @@ fn open(path: &Path, options: &Mrc) -> Result<Box<dyn Requests>> {
     })
 }
 
-/// Computes curves, or writes hits and misses.
+/// Computes curves, or writes the results of single requests.
 ///
 /// # Errors
 /// An option or a trace is wrong, or the results cannot be written.
@@ -160,7 +160,7 @@ pub fn mrc(options: &Mrc) -> Result<()> {
     }
 }
 
-/// Writes a line for each request.
+/// Writes one line for each request.
 fn each(options: &Mrc, out: &Path) -> Result<()> {
     let ([trace], [policy], [size]) = (&options.traces[..], &options.policy[..], &options.sizes.0[..]) else {
         bail!("--requests needs one trace, one --policy and one of --sizes");
@@ -189,7 +189,7 @@ fn objects(options: &Mrc, out: &Path) -> Result<()> {
             record[..4].copy_from_slice(&time.to_le_bytes());
             record[4..12].copy_from_slice(&page.to_le_bytes());
             record[12..16].copy_from_slice(&1_u32.to_le_bytes());
-            // The next access is not known (libCacheSim's word for that is -2).
+            // The next access is unknown, which libCacheSim writes as -2.
             record[16..].copy_from_slice(&(-2_i64).to_le_bytes());
             to.write_all(&record).with_context(|| format!("cannot write {}", out.display()))?;
             time = time.saturating_add(1);
@@ -198,7 +198,7 @@ fn objects(options: &Mrc, out: &Path) -> Result<()> {
     })
 }
 
-/// Writes a file whole or not at all.
+/// Writes a complete file or none.
 fn write(out: &Path, what: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
     let cannot = || format!("cannot write {}", out.display());
     let file = temporary(out)?;
@@ -213,7 +213,7 @@ fn write(out: &Path, what: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Resu
 fn csv(results: &[Traced]) -> String {
     let mut text = String::from("trace,policy,size_pages,requests,misses,miss_ratio\n");
     for Traced { trace, found } in results {
-        // A name with a comma, a quote or a line end is quoted.
+        // A name with a comma, a quote or a line end must be quoted.
         let quoted = trace.contains(['"', ',', '\n', '\r']);
         let trace = if quoted { format!("\"{}\"", trace.replace('"', "\"\"")) } else { trace.clone() };
         for curve in &found.curves {
@@ -227,7 +227,7 @@ fn csv(results: &[Traced]) -> String {
     text
 }
 
-/// On a terminal, says how far it is.
+/// Shows the progress on a terminal.
 struct Progress<'a> {
     trace: &'a Path,
     shown: Instant,

@@ -33,7 +33,7 @@ const PIPE: usize = 1 << 20;
 /// Time between two reads of the pipe. Lackey writes each access separately. If a reader were always waiting, each write
 /// would wake it and take twice as long.
 const NAP: Duration = Duration::from_millis(5);
-/// The same for our tool, which writes many records at once and fills the pipe in twice this time.
+/// The same for this project's tool. It writes many records at once, and fills the pipe in twice this time.
 const SHORT_NAP: Duration = Duration::from_millis(1);
 /// Programs that start other programs, which are not recorded.
 const STARTERS: [&str; 8] = ["sh", "bash", "dash", "env", "nice", "taskset", "time", "timeout"];
@@ -44,14 +44,14 @@ pub struct Record {
     /// File for the trace (default: PROGRAM.trace). The totals go to FILE.json.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Leave out the first N accesses, such as a program's start (k, M, G: thousands, millions, ...).
+    /// Skip the first N accesses, such as those of a program's start (k, M, G: thousands, millions, ...).
     #[arg(long, value_name = "N", default_value = "0")]
     skip: Count,
     /// End the program after N accesses.
     #[arg(long, value_name = "N")]
     limit: Option<Count>,
-    /// What records: `tracer`, a tool that is compiled against the installed valgrind, or valgrind's lackey, which is slower
-    /// (default: tracer, or lackey where that cannot be compiled).
+    /// The recorder: `tracer`, a tool that is compiled against the installed valgrind, or valgrind's lackey, which is slower
+    /// (default: tracer, or lackey if tracer cannot be compiled).
     #[arg(long, value_name = "NAME")]
     with: Option<Tool>,
     /// The program and its arguments. Programs that it starts, or becomes by exec, are not recorded.
@@ -59,16 +59,16 @@ pub struct Record {
     command: Vec<OsString>,
 }
 
-/// What records.
+/// The tool that records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Tool {
     /// This project's tool for valgrind.
     Tracer,
-    /// Valgrind's own.
+    /// Valgrind's own tool.
     Lackey,
 }
 
-/// Takes in what a tool writes.
+/// Stores what a tool writes.
 enum Taker {
     Records(Records),
     Text(Recorder),
@@ -96,7 +96,7 @@ impl Taker {
         }
     }
 
-    /// How long to leave the pipe alone after a look that gave so many bytes.
+    /// Returns how long to wait before the next read of the pipe. `got` is the number of bytes from the last read.
     fn nap(&self, got: usize) -> Option<Duration> {
         match self {
             Taker::Records(_) => (got == 0).then_some(SHORT_NAP),
@@ -200,7 +200,7 @@ pub fn record(options: &Record) -> Result<u8> {
     keep(to, &out).map(|()| 0)
 }
 
-/// Chooses the tool; returns it with the command of valgrind.
+/// Chooses the tool. Returns it with the command that runs valgrind.
 fn choose(wanted: Option<Tool>, dir: &Path, program: &Path) -> Result<(Tool, Command)> {
     let lackey = || {
         let mut command = Command::new("valgrind");

@@ -25,15 +25,16 @@ use crate::info::name_beside;
 /// Options of `trapless-pagesim run`.
 #[derive(Args, Debug)]
 pub struct Run {
-    /// What to simulate (docs/reference/pagesim.md).
+    /// Configuration of the simulation (docs/reference/pagesim.md).
     config: PathBuf,
-    /// Change a value: memory.frames=4096, process.0.nice=5.
+    /// Change a value, for example memory.frames=4096 or process.0.nice=5.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Write all results to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write a line for each access that waits for its page here: a name that ends in .csv, or in .csv.zst to compress it.
+    /// Write a line for each access that waits for its page to this file. Its name must end in .csv, or in .csv.zst for
+    /// compression.
     #[arg(long, value_name = "FILE")]
     faults: Option<PathBuf>,
     /// Show the progress in a line every second, even if standard error is not a terminal.
@@ -114,7 +115,7 @@ pub fn run(options: &Run, known: &Registry) -> Result<()> {
     .context("cannot write to standard output")
 }
 
-/// The log of faults, and the file that becomes it when all is in there. An interrupt removes the file.
+/// Begins the log of faults. Returns it with the file that gets its name when it is complete. An interrupt removes the file.
 fn begin_log(path: &Path, settings: &Settings) -> Result<(Log, NamedTempFile)> {
     if settings.policy == OPTIMUM {
         bail!("--faults {}: policy optimum has no faults: leave --faults out", path.display());
@@ -131,7 +132,7 @@ fn begin_log(path: &Path, settings: &Settings) -> Result<(Log, NamedTempFile)> {
     Ok((log, file))
 }
 
-/// The mapped ranges of virtual pages. The trace's summary has them: all pages that the trace ever touches.
+/// The mapped ranges of virtual pages, which are all pages that the trace touches. They come from the trace's summary.
 fn extents(trace: &Path) -> Result<Vec<(u64, u64)>> {
     #[derive(Deserialize)]
     struct Summary {

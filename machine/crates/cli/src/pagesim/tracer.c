@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A valgrind tool: it writes every memory access of a program into a pipe, 8 bytes each.
+ * A valgrind tool that writes every memory access of a program into a pipe, as a record of 8 bytes.
  *
  * `trapless-pagesim record` compiles it against the installed valgrind (Debian's package has the headers and libcoregrind.a) and
- * runs it with --records=PIPE. It sees what the tool lackey sees, access by access (docs/decisions/099-recorder.md), but stores a
- * record with two or three instructions of the host where lackey formats and writes a line of text.
+ * runs it with --records=PIPE. It records the same accesses as the tool lackey (docs/decisions/099-recorder.md), but faster: it
+ * stores a record with two or three instructions of the host, where lackey formats and writes a line of text.
  *
  * A record, from bit 0: kind (2 bits: fetch, load, store, or load and store), more (5 bits), bytes - 1 (9 bits), address (48
  * bits, signed). `more` instructions follow the access before the next record. Each is fetched from the line of the last fetch.
@@ -22,15 +22,15 @@
 #include "pub_tool_vkiscnums.h"
 
 #define LINE_SHIFT 6
-/* Records that are written at once, 128 KiB, and those that may come until the next look at how many there are. */
+/* Records that are written at once (128 KiB), and records that may follow before their number is checked again. */
 #define BATCH 16384
 #define SLACK 8192
-/* Accesses that are known and not stored yet: stored all at once, they share one load of the position. */
+/* Most accesses that are known but not stored yet. They are stored together, with only one load of the position. */
 #define PENDING 64
 #define MOST_BYTES 512
 #define MOST_MORE 31
 
-/* Gives a number that the program does not use. Valgrind's core exports it; its headers for tools leave it out. */
+/* Moves a file to a descriptor that the program does not use. Valgrind's core exports it, but its headers for tools lack it. */
 extern Int VG_(safe_fd)(Int fd);
 
 enum { FETCH, LOAD, STORE, CHANGE };
@@ -39,7 +39,7 @@ typedef struct {
    UInt kind, bytes, more;
    Addr address;  /* of a fetch */
    IRExpr *at;    /* address of another access */
-   IRExpr *guard; /* the access is made if this is true; NULL: it is made */
+   IRExpr *guard; /* the access happens only if this is true; NULL: always */
 } Access;
 
 static const HChar *clo_records;
@@ -51,11 +51,11 @@ static ULong *position = records;
 static Access pending[PENDING];
 static Int n_pending;
 static Int since_check;
-/* Line of the last fetch, if the last record can have more instructions counted with it. */
+/* Line of the last fetch. Valid if the last record can count more instructions. */
 static Addr fetch_line;
 static Bool can_grow;
 
-/* Writes what is stored. A forked child has no pipe: its records are dropped. */
+/* Writes the stored records. A forked child has no pipe, so its records are dropped. */
 static void flush(void)
 {
    const HChar *from = (const HChar *)records;
@@ -66,7 +66,7 @@ static void flush(void)
       if (done == -VKI_EINTR)
          continue;
       if (done <= 0)
-         VG_(exit)(1); /* Nobody reads any more. */
+         VG_(exit)(1); /* The reader has gone. */
       from += done;
       left -= done;
    }
@@ -89,7 +89,7 @@ static IRExpr *load_position(IRSB *sb)
    return assign(sb, Ity_I64, IRExpr_Load(Iend_LE, Ity_I64, number((HWord)&position)));
 }
 
-/* Calls flush() if a batch is there. */
+/* Adds a call of flush(), made when a batch is full. */
 static void check(IRSB *sb)
 {
    IRExpr *full = IRExpr_Binop(Iop_CmpLE64U, number((HWord)(records + BATCH)), load_position(sb));
@@ -99,7 +99,7 @@ static void check(IRSB *sb)
    since_check = 0;
 }
 
-/* Stores all that is pending. */
+/* Adds the stores of all pending accesses. */
 static void store_pending(IRSB *sb)
 {
    IRExpr *to = n_pending ? load_position(sb) : NULL;
@@ -158,7 +158,7 @@ static void add_fetch(IRSB *sb, Addr address, UInt bytes)
 static void add_data(IRSB *sb, UInt kind, IRExpr *at, UInt bytes, IRExpr *guard)
 {
    Access *last = n_pending > 0 ? &pending[n_pending - 1] : NULL;
-   /* As lackey's lines have it: a load and a store of the same place are one. */
+   /* A load and a store of the same place are one record, as they are one line of lackey. */
    if (kind == STORE && guard == NULL && last != NULL && last->kind == LOAD && last->guard == NULL && last->more == 0 &&
        last->bytes == bytes && eqIRAtom(last->at, at)) {
       last->kind = CHANGE;
@@ -167,11 +167,11 @@ static void add_data(IRSB *sb, UInt kind, IRExpr *at, UInt bytes, IRExpr *guard)
    Access *access = add(sb, kind, bytes);
    access->at = at;
    access->guard = guard;
-   /* If the access is not made, there is no record that fetches could be counted with. */
+   /* If the access does not happen, there is no record that could count more fetches. */
    can_grow = can_grow && guard == NULL;
 }
 
-/* The accesses of one statement, before it is carried out. */
+/* Adds the accesses of one statement. They are recorded before the statement runs. */
 static void look_at(IRSB *sb, const IRStmt *st)
 {
    const IRTypeEnv *types = sb->tyenv;
@@ -261,7 +261,7 @@ static void no_debug_usage(void)
 {
 }
 
-/* A program that turns into another one, or that kills itself, takes what is in the batch with it. */
+/* The batch would be lost if the program executes another one or kills itself. */
 static void before_syscall(ThreadId tid, UInt number_of_call, UWord *args, UInt n_args)
 {
    switch (number_of_call) {

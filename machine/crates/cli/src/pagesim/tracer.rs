@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! This project's valgrind tool: compiled for each recording, against the valgrind that is installed.
+//! This project's valgrind tool. It is compiled for each recording, against the installed valgrind.
 //!
-//! That takes a quarter of a second, and there is nothing to keep that could be older than valgrind.
+//! This takes a quarter of a second. A compiled tool is not kept, so none can be older than valgrind.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,30 +14,30 @@ use anyhow::{Context, Result, bail};
 
 use crate::record::found;
 
-/// Its source.
+/// Source of the tool.
 const SOURCE: &str = include_str!("tracer.c");
-/// Where valgrind's tools are in memory, out of the way of programs (`valt_load_address` of its configure script).
+/// Address of valgrind's tools in memory, away from programs (`valt_load_address` of its configure script).
 const TEXT: &str = "-Wl,-Ttext=0x58001000";
-/// Libraries of valgrind's core, in a folder of its prefix.
+/// Folders under valgrind's prefix that may have the libraries of its core.
 const LIBRARIES: [&str; 4] = ["lib/x86_64-linux-gnu/valgrind", "lib64/valgrind", "lib/valgrind", "libexec/valgrind"];
 const CORE: &str = "coregrind-amd64-linux";
 const VEX: &str = "vex-amd64-linux";
-/// What gcc's own library may lack; not every valgrind has it.
+/// Functions that gcc's own library may lack. Not every valgrind has this library.
 const SUPPLEMENT: &str = "gcc-sup-amd64-linux";
 /// Valgrind's environment variable with the path of the program `valgrind`.
 const LAUNCHER: &str = "VALGRIND_LAUNCHER";
 
-/// The tool as a program in the folder `dir`, and the command that starts it.
+/// Compiles the tool in the folder `dir`. Returns the command that starts it.
 ///
 /// # Errors
-/// The installed valgrind or compiler does not do for it, or `program` is not for x86-64.
+/// The installed valgrind or compiler is not suitable, or `program` is not for x86-64.
 pub fn build(dir: &Path, program: &Path) -> Result<Command> {
     if !cfg!(target_arch = "x86_64") || is_32_bit(program) {
         bail!("only for programs of x86-64");
     }
     let valgrind = found(Path::new("valgrind")).context("valgrind is not installed (Debian package valgrind)")?;
     let real = valgrind.canonicalize().with_context(|| valgrind.display().to_string())?;
-    let prefix = real.parent().and_then(Path::parent).context("valgrind is in no folder")?;
+    let prefix = real.parent().and_then(Path::parent).context("valgrind is in the root folder, not in PREFIX/bin")?;
     let library = |folder: &Path, name: &str| folder.join(format!("lib{name}.a")).is_file();
     let folder = LIBRARIES.iter().map(|place| prefix.join(place)).find(|folder| library(folder, CORE));
     let folder = folder.with_context(|| format!("valgrind's library lib{CORE}.a is not under {}", prefix.display()))?;
@@ -76,8 +76,8 @@ pub fn build(dir: &Path, program: &Path) -> Result<Command> {
     Ok(command(dir, &tool, &real))
 }
 
-/// How to start the tool. Debian's `valgrind` is a script that sets variables and then runs the program `$0.bin`. To give the
-/// recorded program the same environment as under valgrind's own tools, this script runs ours.
+/// Makes the command that starts the tool. Debian's `valgrind` is a script that sets variables and then runs the program
+/// `$0.bin`. To give the recorded program the same environment as under valgrind's own tools, this script runs ours.
 fn command(dir: &Path, tool: &Path, valgrind: &Path) -> Command {
     let mut launcher = valgrind.to_owned().into_os_string();
     let script = dir.join("valgrind");
@@ -91,7 +91,7 @@ fn command(dir: &Path, tool: &Path, valgrind: &Path) -> Command {
     command
 }
 
-/// The option that names the pipe of the tool's records, and that for valgrind's own messages.
+/// The options that name the pipe for the tool's records, and the one for valgrind's own messages.
 pub fn outputs(pipe: &Path) -> [OsString; 2] {
     let mut records = OsString::from("--records=");
     records.push(pipe);
@@ -100,7 +100,7 @@ pub fn outputs(pipe: &Path) -> [OsString; 2] {
 
 fn is_32_bit(program: &Path) -> bool {
     let file: Option<PathBuf> = found(program);
-    // Behind the magic number of ELF: 1 for 32 bits, 2 for 64 bits.
+    // The byte after ELF's magic number is 1 for 32 bits and 2 for 64 bits.
     file.and_then(|file| first_bytes::<5>(&file)).is_some_and(|bytes| bytes == *b"\x7fELF\x01")
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces of other programs, mostly right and then damaged: refused in one line, or stored so that all of it can be read.
+//! Traces of other programs, mostly right, some damaged: each must be refused in one line, or stored so that all of it can be
+//! read.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -11,16 +12,16 @@ use super::traces::{accesses, refused, target};
 use crate::demand;
 use crate::tape::Tape;
 
-/// Accesses that are stored at most: a line of DAMON's may stand for many.
+/// Largest number of accesses to store. A single line of DAMON may mean many accesses.
 const LIMIT: u64 = 50_000;
-/// Addresses are near here.
+/// Most addresses are near this one.
 const BASE: u64 = 0x40_0000;
 
 fn io(e: std::io::Error) -> String {
     e.to_string()
 }
 
-/// Damages a file in one case of two, imports it, and reads what is stored. The format is said in three cases of four.
+/// Damages a file in one of two cases, imports it, and reads the stored trace. Names the format in three of four cases.
 fn check(t: &mut Tape, format: &str, mut bytes: Vec<u8>) -> Result<(), String> {
     if t.below(2) == 0 {
         damage(t, &mut bytes);
@@ -35,14 +36,14 @@ fn check(t: &mut Tape, format: &str, mut bytes: Vec<u8>) -> Result<(), String> {
         Ok(totals) => {
             let all: u64 = totals.accesses.iter().sum();
             demand(all > 0 && all < 2 * LIMIT, || format!("{all} accesses stored"))?;
-            // The kernel's are stored as well, and are left out here.
+            // The kernel's accesses are stored as well, but not read here.
             let found = accesses(&to);
             demand(matches!(found, Ok(n) if n > 0 && n <= all), || format!("{all} accesses stored, read: {found:?}"))
         }
     }
 }
 
-/// An address: mostly near others, now and then any number.
+/// An address. Most are near each other; a few are arbitrary.
 fn address(t: &mut Tape) -> u64 {
     if t.below(8) == 0 { t.number(BASE, 1 << 16) } else { BASE + t.below(1 << 14) }
 }
@@ -81,13 +82,13 @@ fn records_of_dynamorio(t: &mut Tape) -> Vec<u8> {
     bytes
 }
 
-/// DynamoRIO's traces.
+/// Traces of DynamoRIO.
 pub fn drmemtrace(t: &mut Tape) -> Result<(), String> {
     let bytes = records_of_dynamorio(t);
     check(t, "drmemtrace", bytes)
 }
 
-/// ChampSim's traces.
+/// Traces of ChampSim.
 pub fn champsim(t: &mut Tape) -> Result<(), String> {
     let mut bytes = Vec::new();
     for _ in 0..t.below(100) {
@@ -112,13 +113,13 @@ fn requests(t: &mut Tape) -> Vec<u8> {
     bytes
 }
 
-/// libCacheSim's oracleGeneral.
+/// Traces in libCacheSim's format oracleGeneral.
 pub fn oracle_general(t: &mut Tape) -> Result<(), String> {
     let bytes = requests(t);
     check(t, "oracle-general", bytes)
 }
 
-/// Text with columns.
+/// Text with columns (CSV).
 pub fn csv(t: &mut Tape) -> Result<(), String> {
     let between = t.one(&[",", ";", "\t"]);
     let place = t.one(&["address", "page", "object", "key", "colour"]);
@@ -173,7 +174,7 @@ pub fn perf(t: &mut Tape) -> Result<(), String> {
     check(t, "perf", text.into_bytes())
 }
 
-/// Regions and their counts.
+/// Regions of DAMON with their counts.
 pub fn damon(t: &mut Tape) -> Result<(), String> {
     let mut text = String::new();
     let report = t.below(2) == 0;
@@ -202,7 +203,7 @@ pub fn damon(t: &mut Tape) -> Result<(), String> {
     check(t, "damon", text.into_bytes())
 }
 
-/// Compressed files, which are damaged after they were compressed.
+/// Compressed files, damaged after compression.
 pub fn archive(t: &mut Tape) -> Result<(), String> {
     let (format, bytes) =
         if t.below(2) == 0 { ("drmemtrace", records_of_dynamorio(t)) } else { ("oracle-general", requests(t)) };
@@ -222,7 +223,7 @@ pub fn archive(t: &mut Tape) -> Result<(), String> {
     check(t, format, packed)
 }
 
-/// An archive with the bytes in several files.
+/// Makes an archive with the bytes in several files.
 fn zip(t: &mut Tape, mut bytes: &[u8]) -> Result<Vec<u8>, String> {
     let (mut packed, mut directory, mut count) = (Vec::new(), Vec::new(), 0u16);
     while !bytes.is_empty() {

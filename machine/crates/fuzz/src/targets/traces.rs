@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Damaged traces for the paging simulator: the reader must say what is wrong, or what it says of the trace must be true.
+//! Damaged traces for the paging simulator. The reader must report an error, or return only what the trace really has.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -48,7 +48,7 @@ fn stored(folder: &Path, text: &[u8]) -> Result<(PathBuf, PathBuf, Result<Totals
     Ok((from, to, done))
 }
 
-/// The import of one file into a new one.
+/// Target for the import of one file into a new one.
 pub fn target(from: &Path, to: &Path, part: Part) -> Result<Target, String> {
     let file = File::options().read(true).write(true).create(true).truncate(true).open(to).map_err(io)?;
     Ok(Target { from: from.to_owned(), to: to.to_owned(), file, part, options: Options::default() })
