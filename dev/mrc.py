@@ -21,12 +21,12 @@ REFERENCE = DEV / "mrc_reference.py"
 LOGS = CACHE / "logs"
 POLICIES = ("lru", "fifo", "clock", "arc", "s3-fifo")
 SIZES = (20, 57, 100, 1000)
-"""Below 20, libCacheSim's S3-FIFO admits no object of size 1."""
+"""Smallest size of a policy: below 20, libCacheSim's S3-FIFO admits no object of size 1."""
 SMALLEST = {"s3-fifo": 20}
 
 
 def python() -> Path:
-    """A Python with libCacheSim."""
+    """Return a Python interpreter that has libCacheSim."""
     def make(folder: Path) -> None:
         run_tool([sys.executable, "-m", "venv", folder], LOGS / "mrc-venv.log", "making a Python environment")
         run_tool([folder / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps",
@@ -36,31 +36,31 @@ def python() -> Path:
 
 
 def write_objects(path: Path, objects: Sequence[int]) -> Path:
-    """An oracleGeneral file."""
+    """Write an oracleGeneral file with these requests."""
     pack = struct.Struct("<IQIq").pack
     path.write_bytes(b"".join(pack(min(time, 2**32 - 1), page, 1, -2) for time, page in enumerate(objects)))
     return path
 
 
 def zipf(draw: random.Random, count: int, pages: int) -> list[int]:
-    """Pages by rank: the n-th is drawn in proportion to 1/n."""
+    """Requests to pages. The n-th page is drawn with a probability proportional to 1/n."""
     return draw.choices(range(pages), [1 / rank for rank in range(1, pages + 1)], k=count)
 
 
 def made(seed: int, count: int = 20_000) -> dict[str, list[int]]:
-    """Made-up rows of requests, by name."""
+    """Made-up sequences of requests, by name."""
     draw = random.Random(seed)
     loop = [page for start in range(0, count, 700) for page in range(3000, 3700)][:count]
     popular = zipf(draw, count, 2500)
     mixed = [page if draw.random() < 0.6 else (loop[at] if draw.random() < 0.5 else 10_000 + at)
              for at, page in enumerate(popular)]
-    # Large numbers of objects, and phases with other popular pages.
+    # Large object numbers, and phases in which different pages are popular.
     phases = [(2**63 + page + 5000 * (at * 5 // count)) for at, page in enumerate(zipf(draw, count, 1500))]
     return {"zipf": popular, "scan": list(range(count)), "loop": loop, "mixed": mixed, "phases": phases}
 
 
 def policies(text: str) -> list[str]:
-    """Of `--policy`."""
+    """Parse `--policy`."""
     found = text.split(",")
     if wrong := [name for name in found if name not in POLICIES]:
         raise UserError(f"--policy: {wrong[0] or text!r} is not one of {', '.join(POLICIES)}")
@@ -68,19 +68,19 @@ def policies(text: str) -> list[str]:
 
 
 def sizes(text: str) -> list[int]:
-    """Of `--sizes`."""
+    """Parse `--sizes`."""
     try:
         found = [int(size) for size in text.split(",")]
     except ValueError:
         raise UserError(f"--sizes: {text} is not a list of numbers such as 20,100") from None
     if min(found) < 1:
-        raise UserError(f"--sizes: {min(found)} is not a number from 1 on")
+        raise UserError(f"--sizes: {min(found)} is not 1 or more")
     return found
 
 
 def differences(file: Path, policies: Sequence[str] = POLICIES, sizes: Sequence[int] = SIZES, *,
                 options: Sequence[str] = (), program: Path | None = None) -> Iterator[tuple[str, int, int, int | None]]:
-    """Policy, size, number of requests, and the first request (from 0) that differs, or None, for each policy and size."""
+    """Yield policy, size, number of requests, and the first request (from 0) that differs or None, for each policy and size."""
     program = program or build.pagesim()
     with tempfile.TemporaryDirectory() as folder:
         objects = Path(folder) / "objects.oracleGeneral"
@@ -104,7 +104,7 @@ def _run(command: Sequence[object]) -> None:
 
 
 def run(files: Sequence[Path], policies: Sequence[str], sizes: Sequence[int], out: Callable[[str], None] = print) -> int:
-    """Compare files, or made-up requests if there are none. The exit status."""
+    """Compare files, or made-up requests if there are no files. Return the exit status."""
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         named = [(str(file), file) for file in files] or [

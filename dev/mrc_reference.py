@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hits and misses of libCacheSim for an oracleGeneral file: `python mrc_reference.py FILE OUT POLICY:SIZE ...`.
 
-Runs in the environment of dev/mrc.py, which has the package libcachesim. Each POLICY:SIZE gives OUT-POLICY-SIZE, a byte 1 or 0
-for each request. Every object has size 1."""
+Runs in the environment of dev/mrc.py, which has the package libcachesim. Each POLICY:SIZE gives a file OUT-POLICY-SIZE with
+a byte for each request: 1 for a hit, 0 for a miss. Every object has size 1."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Miss-ratio curves: request by request as libCacheSim, and what the command line refuses."""
+"""Compares miss-ratio curves with libCacheSim, request by request, and checks what the command line refuses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_every_request_is_as_in_libcachesim(name: str, tmp_path: Path) -> None:
 
 
 def test_a_difference_is_found(tmp_path: Path) -> None:
-    """LRU's hits under FIFO's name."""
+    """A fake simulator returns LRU's hits for FIFO."""
     fake = tmp_path / "fake"
     fake.write_text(f'#!/bin/sh\nexec {build.pagesim()} $(echo "$@" | sed s/fifo/lru/)\n')
     fake.chmod(0o755)
@@ -85,5 +85,5 @@ def test_the_reference_is_pinned() -> None:
     assert lines and all(re.fullmatch(r"[\w-]+==[\w.]+", line) for line in lines)
     known = (ROOT / "docs" / "reference" / "dependencies.md").read_text()
     assert [line for line in lines if line.partition("==")[0] not in known] == []
-    # The same numpy as everywhere.
+    # All environments use the same numpy.
     assert {line for line in lines if line.startswith("numpy")} <= {*(ROOT / "python/requirements.txt").read_text().splitlines()}

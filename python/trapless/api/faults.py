@@ -14,7 +14,7 @@ from trapless.results import parquet
 
 _TYPES = {"time_ns": "int64", "process": "category", "page": "int64", "kind": "category", "origin": "category",
           "waited_ns": "int64", "resumed_ns": "int64", "evicted_process": "category", "evicted_page": "Int64", "turn": "int64"}
-"""Of the log's columns, in their order (docs/reference/pagesim-report.md)."""
+"""Types of the log's columns, in their order (docs/reference/pagesim-report.md)."""
 _MEANINGS = {"time_ns": "When the access was made, from the start of the run.",
              "waited_ns": "From the access until its page was in memory.",
              "resumed_ns": "From the access until the process went on.",
@@ -23,11 +23,11 @@ _MEANINGS = {"time_ns": "When the access was made, from the start of the run.",
 
 @one_line
 def faults(path: str | Path) -> pd.DataFrame:
-    """A log of faults, as `trapless-pagesim run --faults` leaves it (.csv, or .csv.zst, which needs pyarrow): a row for each
-    access that waited for its page.
+    """Load a log of faults that `trapless-pagesim run --faults` wrote (.csv, or .csv.zst, which needs pyarrow). It has a row
+    for each access that waited for its page.
 
     `attrs` has `units`, `directions` and `meanings` of the columns of numbers. `frame.to_parquet(...)` writes it as Parquet.
-    Error if there is no such file or it is no such log.
+    Raises Error if the file does not exist or is not such a log.
     """
     path = Path(path)
     try:
@@ -48,7 +48,7 @@ def faults(path: str | Path) -> pd.DataFrame:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """The text of a log."""
+    """Open the text of a log."""
     if path.suffix != ".zst":
         return open(path, "rb")
     return parquet.arrow(str(path)).input_stream(str(path), compression="zstd")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulator's record of a run: the one place that knows its keys. Times become seconds of simulated time."""
+"""Reads the simulator's record of a run. Only this file knows the record's keys. Times become seconds of simulated time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trapless.base.ui import UserError
 from trapless.results.columns import HIGHER, LOWER, Column, word
 
 ORIGINS = ("neighbour", "set", "successor", "reconstruct")
-"""Why a page was read ahead."""
+"""Reasons for which a page was read ahead."""
 PARTS = ("head", "middle", "end")
 """Thirds of a time slice."""
 SHARES = {"share_5": "0.05", "share_10": "0.1"}
@@ -72,7 +72,7 @@ OF_LATENCIES = tuple(
 
 
 def take(record: dict, *parts: Callable[[dict], dict]) -> dict:
-    """These parts of a record, `figures` first."""
+    """Return the values of these parts of a record, `figures` first."""
     try:
         return {key: value for part in (figures, *parts) for key, value in part(record).items()}
     except (KeyError, TypeError, ValueError) as error:
@@ -80,7 +80,7 @@ def take(record: dict, *parts: Callable[[dict], dict]) -> dict:
 
 
 def figures(record: dict) -> dict:
-    """What every table may show."""
+    """Values that every table may show."""
     return {
         "time_s": record["time_ns"] / 1e9,
         "waiting_share": 100 * record["waited_ns"] / max(record["time_ns"], 1),
@@ -95,26 +95,26 @@ def figures(record: dict) -> dict:
 
 
 def latencies(record: dict) -> dict:
-    """How long accesses waited for their pages; None if none did. Nothing if the record is of an earlier version."""
+    """How long accesses waited for their pages. Values are None if no access waited. Empty for a record of an earlier version."""
     found = record.get("latency", {})
     return {f"{key}_{number}_us": None if (value := found[name][f"{number}_ns"]) is None else value / 1e3
             for name, (key, _) in _LATENCIES.items() if name in found for number in _NUMBERS}
 
 
 def over_time(record: dict) -> dict:
-    """Faults of all processes by windows of time."""
+    """Faults of all processes in windows of time."""
     series = [process["timeline"] for process in record["processes"]]
     window = max(one["window_ns"] for one in series)
     counts = [0] * max(-(-len(one["counts"]) * one["window_ns"] // window) for one in series)
     for one in series:
-        # A long series has windows of twice, four times ... the length.
+        # The windows of a long series are two, four, ... times as long.
         for number, count in enumerate(one["counts"]):
             counts[number * one["window_ns"] // window] += count
     return {"window_s": window / 1e9, "window_faults": counts}
 
 
 def processes(record: dict) -> dict:
-    """What each process did, as a list."""
+    """Values of each process, as a list."""
     return {"each": [{
         "process": process["name"],
         "process_faults": process["faults"],
@@ -127,7 +127,7 @@ def processes(record: dict) -> dict:
 
 
 def timelines(record: dict) -> dict:
-    """Faults of each process by windows of time."""
+    """Faults of each process in windows of time."""
     return {"timelines": [{
         "process": process["name"],
         "window_s": process["timeline"]["window_ns"] / 1e9,
@@ -147,5 +147,5 @@ def prefetches(record: dict) -> dict:
 
 
 def costs(record: dict) -> dict:
-    """The policy's own bookkeeping: bytes at most, and changes of its lists and sets."""
+    """Costs of the policy's own lists and sets: the most bytes that they took, and the number of their changes."""
     return {f"bookkeeping_{key}": record["bookkeeping"][key] for key in ("bytes", "operations")}

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a policy of the paging simulator that is written in Python (docs/how-to/add-a-policy-of-yours.md).
 
-`trapless-pagesim` has this file in it and starts it as `python3 -c THIS FILE.py` for `policy = "python:FILE.py"`. Standard input
-is a socket to the simulator, which asks one question at a time:
+`trapless-pagesim` contains the text of this file, and runs `python3 -c TEXT FILE.py` for `policy = "python:FILE.py"`. Standard
+input is a socket to the simulator, which asks one question at a time:
 
     question   op (1 byte), 3 bytes of nothing, process (4), page (8), time (8), another number (8)
     answer     kind (4 bytes: DONE, ASK, FAILED or BEGUN), number of orders (4), value (8); then the orders, 16 bytes each:
                op (1), origin (1), 2 bytes of nothing, process (4), page (8)
 
 All numbers are little-endian. In an answer of kind ASK, the last order is the question, and the simulator answers with a question
-of its own form. In one of kind FAILED, as many bytes of text follow as the number of orders says. So it is in the first answer,
-of kind BEGUN: its value has a bit for each method of the policy, and the text is its order of replacement, if it has one.
+in its usual form. In an answer of kind FAILED, text follows instead of orders; the number of orders is its length in bytes. The
+first answer, of kind BEGUN, has the same form. Its value has a bit for each method of the policy, and its text is the policy's
+order of replacement, if it has one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from types import FrameType, TracebackType
 from typing import NamedTuple
 
 HOOKS = ("fault", "wait", "used", "evicted", "enter", "slice", "goes_on", "leave", "call")
-"""Methods that a policy may have. The number of a question is the place of its method here."""
+"""Methods that a policy may have. The number of a question is the index of its method."""
 SETTINGS, AREAS = 100, 101
 DONE, ASK, FAILED, BEGUN = range(4)
 PREFETCH, DEMOTE, KEEP, CALL_AT, PAGE, READY = range(6)
@@ -40,7 +41,7 @@ _ORDER = struct.Struct("<BBxxIQ")
 
 
 class Wrong(Exception):
-    """A policy that does not do what the simulator needs, in one line."""
+    """Says in one line what a policy does wrong."""
 
 
 class Over(Exception):
@@ -48,12 +49,12 @@ class Over(Exception):
 
 
 class Page(NamedTuple):
-    """What the page table says of a page."""
+    """The state of a page."""
 
     place: str
     """One of "device", "reading", "resident", "writing"."""
     arrives: int
-    """When a page that is being read is there, ps."""
+    """Time at which a page that is being read arrives, ps."""
     accessed: bool
     dirty: bool
     origin: str
@@ -61,14 +62,14 @@ class Page(NamedTuple):
 
 
 class Core:
-    """The simulated system, as a policy sees it. Times are ps, pages are virtual page numbers."""
+    """The simulated system as a policy sees it. Times are in ps, and pages are virtual page numbers."""
 
     def __init__(self, socket: int, settings: dict) -> None:
-        """Without areas: the first question brings them."""
+        """Begin without mapped ranges. The simulator sends them before its first question."""
         self.settings = settings
         """The whole configuration; `[own]` is for the policy's own values."""
         self.now = 0
-        """The time at hand."""
+        """The current time."""
         self._socket = socket
         self._orders: list[bytes] = []
         self._starts: list[list[int]] = []
@@ -80,17 +81,17 @@ class Core:
         return at >= 0 and page < self._ends[pid][at]
 
     def area(self, pid: int, page: int) -> tuple[int, int] | None:
-        """The mapped range around a page: its first page, and the one behind its last."""
+        """The mapped range around a page: its first page, and its last page plus one."""
         at = bisect_right(self._starts[pid], page) - 1
         return (self._starts[pid][at], self._ends[pid][at]) if at >= 0 and page < self._ends[pid][at] else None
 
     def prefetch(self, pid: int, page: int, origin: str = "neighbour") -> None:
-        """Begins to read a page, if it is mapped and on the device alone and a frame can be had at once."""
+        """Begins to read a page if it is mapped, is out of memory, and a frame is available at once."""
         self._order(PREFETCH, pid, page, ORIGINS.index(origin) if origin in ORIGINS[1:] else _refuse(
             f"prefetch: origin {origin!r} is not one of {', '.join(ORIGINS[1:])}"))
 
     def demote(self, pid: int, page: int) -> None:
-        """The page is not wanted again soon: if it is in memory, it is evicted before others."""
+        """Says that a page will not be used soon. If it is in memory, it is evicted before others."""
         self._order(DEMOTE, pid, page)
 
     def keep(self, pid: int, page: int) -> None:
@@ -98,18 +99,18 @@ class Core:
         self._order(KEEP, pid, page)
 
     def call_at(self, time: int) -> None:
-        """Has the method `call` called at a time, which is later than now."""
+        """Arranges a call of the method `call` at this time, which must be later than now."""
         if time <= self.now:
             _refuse(f"call_at: {time} ps is not later than now, {self.now} ps")
         self._order(CALL_AT, 0, time)
 
     def page(self, pid: int, page: int) -> Page:
-        """Asks the simulator about a page. This takes as long as a fault; `mapped` and `area` take nothing."""
+        """Asks the simulator about a page. This takes as long as a fault, while `mapped` and `area` are fast."""
         _, place, flags, _, arrives = self._ask(PAGE, pid, page)
         return Page(PLACES[place], arrives, bool(flags & 1), bool(flags & 2), ORIGINS[flags >> 2])
 
     def ready(self) -> tuple[int | None, int]:
-        """Asks which process would run next, and how many sleep for a page. This takes as long as a fault."""
+        """Asks which process would run next, and how many processes sleep. This takes as long as a fault."""
         _, asleep, following, _, _ = self._ask(READY, 0, 0)
         return (following - 1 if following else None), asleep
 
@@ -119,7 +120,7 @@ class Core:
         try:
             self._orders.append(_ORDER.pack(op, origin, pid, page))
         except struct.error:
-            _refuse(f"process {pid!r} and page or time {page!r} are not numbers of a process and a page or time")
+            _refuse(f"process {pid!r}, page or time {page!r}: both must be whole numbers, 0 or more")
 
     def _ask(self, op: int, pid: int, page: int) -> tuple:
         self._order(op, pid, page)
@@ -152,7 +153,7 @@ def _write(socket: int, text: bytes) -> None:
 
 
 def _number(hook: str, answer: object, usual: int) -> int:
-    """What a method's answer is to the simulator; None stands for what is usual."""
+    """The number that sends a method's answer to the simulator. For None it is `usual`."""
     if hook == "wait":
         if answer not in ("spin", "switch"):
             _refuse(f"wait returned {answer!r}, not \"spin\" or \"switch\"")
@@ -167,7 +168,7 @@ def _number(hook: str, answer: object, usual: int) -> int:
 
 
 def _methods(policy: object) -> int:
-    """Its methods as a set of bits."""
+    """The methods of a policy as a set of bits."""
     if not hasattr(policy, "fault"):
         _refuse("class Policy has no method fault(core, pid, page)")
     return sum(1 << number for number, hook in enumerate(HOOKS) if hasattr(policy, hook))
@@ -226,7 +227,7 @@ def _serve(socket: int, core: Core, policy: object) -> None:
 
 
 def _place(error: BaseException, file: str, trace: TracebackType | None) -> str:
-    """File, line and what was wrong."""
+    """The text of an error: file, line and what was wrong."""
     line: int | None = None
     if isinstance(error, SyntaxError) and error.filename == file:
         line, text = error.lineno, f"SyntaxError: {error.msg}"
@@ -243,7 +244,7 @@ def _place(error: BaseException, file: str, trace: TracebackType | None) -> str:
 
 
 def _die_with_simulator() -> None:
-    """A policy that never answers must not outlive a simulator that is killed."""
+    """End this process when the simulator is killed. Otherwise a policy that never answers would run on."""
     try:
         import ctypes
 
@@ -255,7 +256,7 @@ def _die_with_simulator() -> None:
 
 def main(file: str) -> int:
     """Serve one simulation."""
-    # What the policy reads or prints itself must not be mixed with what the simulator says.
+    # The policy's own input and output must not mix with the messages of the simulator.
     socket = os.dup(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.stdout.reconfigure(line_buffering=True)

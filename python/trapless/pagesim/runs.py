@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of the paging simulator: what their records depend on, and what makes them. base/kept.py keeps the records."""
+"""Runs the paging simulator, and computes the keys under which base/kept.py keeps the records of runs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from trapless.guest import build
 from trapless.pagesim import traces
 
 PYTHON = "python:"
-"""What `policy` begins with if it is a file of Python."""
+"""Prefix of a `policy` that names a Python file."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: what to call it, the simulator's configuration (traces as absolute paths), more `KEY=VALUE` settings."""
+    """One run: its title, the simulator's configuration (with absolute paths of traces), and more `KEY=VALUE` settings."""
 
     title: str
     config: dict
@@ -41,8 +41,8 @@ class Run:
             raise UserError(f"{self.title}: a configuration needs [[process]] sections, each with a `trace`") from None
 
     def key(self, program: str) -> str:
-        """The key of its result: program, configuration, and the content of the traces and of a policy in Python, wherever they
-        lie. What such a policy imports does not count.
+        """The key of its result. It depends on the program, the configuration, and the content of the traces and of a policy in
+        Python, but not on their paths. Files that such a policy imports do not count.
         """
         known = [traces.key(path) for path in self.traces()]
         processes = [{**process, "trace": trace} for process, trace in zip(self.config["process"], known, strict=True)]
@@ -61,7 +61,7 @@ def policy_file(policy: object) -> Path | None:
 
 
 def changed(config: dict, values: dict[str, object]) -> dict:
-    """The configuration with these values, by dotted keys (`memory.frames`; numbers name elements of arrays)."""
+    """Return the configuration with these values. Keys are dotted (`memory.frames`); numbers name elements of arrays."""
     config = copy.deepcopy(config)
     for key, value in values.items():
         *path, last = key.split(".")
@@ -77,7 +77,7 @@ def changed(config: dict, values: dict[str, object]) -> dict:
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that gave no result, and why, in one line."""
+    """A run that gave no result, with the reason in one line."""
 
     title: str
     reason: str
@@ -89,8 +89,8 @@ class Failure:
 
 def run_all(runs: Sequence[Run], jobs: int | None = None, keep_going: bool = True,
             simulator: Path | None = None) -> list[dict | Failure]:
-    """Results of all runs in their order; those that are not known yet are run, `jobs` at a time (default: all cores).
-    Unless it is to `keep_going`, the first failure ends it. `simulator` is another program than the project's.
+    """Return the results of all runs in their order. Runs without a known result run now, `jobs` at a time (default: all
+    cores). Without `keep_going`, the first failure ends this. `simulator` is a program to use in place of the project's.
     """
     program = build.pagesim(simulator)
     program_key = content_key(program)
@@ -121,12 +121,12 @@ def run_all(runs: Sequence[Run], jobs: int | None = None, keep_going: bool = Tru
 
 
 def records(runs: Sequence[Run], jobs: int | None = None) -> list[dict]:
-    """Results of all runs; a failed one ends the command."""
+    """Return the results of all runs. A failed run ends the command."""
     return [result for result in run_all(runs, jobs, keep_going=False) if isinstance(result, dict)]
 
 
 def _work_folder() -> tempfile.TemporaryDirectory:
-    """Where files of runs under way lie."""
+    """Make the folder for the files of current runs."""
     try:
         CACHE.mkdir(parents=True, exist_ok=True)
         return tempfile.TemporaryDirectory(dir=CACHE, prefix=".pagesim-")
@@ -135,17 +135,17 @@ def _work_folder() -> tempfile.TemporaryDirectory:
 
 
 def _fresh(program: Path, run: Run, stem: Path) -> dict:
-    """Run it; `stem`.toml, .json and .log are its files. UserError says why there is no record."""
+    """Run a simulation with the files `stem`.toml, .json and .log. UserError says why there is no record."""
     config, record, log = (stem.with_suffix(suffix) for suffix in (".toml", ".json", ".log"))
     config.write_text(tomli_w.dumps(run.config))
     command = [program, "run", config, "--json", record, "--progress"]
     command += [text for setting in run.settings for text in ("--set", setting)]
     ended = process.run([str(word) for word in command], log=log)
     if ended.status:
-        # Its last word, not the trace of a program's insides.
+        # The last message, without a backtrace.
         said = [line for line in (ended.console + ended.messages).splitlines()
                 if line and not line.startswith((" ", "note: ", "stack backtrace:"))]
-        # The file with the configuration is for this run alone: the title says what is in it.
+        # The configuration file is only for this run, so its name says nothing to the user.
         text = said[-1].replace(f"{config}: ", "") if said else ""
         raise UserError(text.removeprefix("trapless-pagesim: ") or f"the simulator ended with status {ended.status}")
     try:
@@ -157,7 +157,7 @@ def _fresh(program: Path, run: Run, stem: Path) -> dict:
 
 
 def _part_done(log: Path) -> float:
-    """Return which part of a running simulation is done, by its last output (`1234.5 k of 12.3 M accesses`)."""
+    """Return the share of a running simulation that is done, from its last output (`1234.5 k of 12.3 M accesses`)."""
     try:
         with open(log, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 200))

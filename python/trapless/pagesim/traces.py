@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded traces, their summaries, and how much memory the paper's rule gives the system."""
+"""Recorded traces, their summaries, and the size of memory by the paper's rule."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from trapless.base.ui import UserError
 
 FOLDER = CACHE / "traces"
 FOLDER_OF_QUICK = CACHE / "traces-quick"
-"""Short ones, for checks."""
+"""Folder of short traces for checks."""
 RECORD = "./trapless dev workloads"
-"""The command that records them."""
+"""The command that records traces."""
 
 
 class MissingTraces(UserError):
-    """An experiment cannot be run before its traces are recorded."""
+    """The traces of an experiment must be recorded first."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class Trace:
     pages: int
     """Footprint, in pages of 4 KiB."""
     working_set: int
-    """The fewest pages that get 99 % of the accesses that miss the processor's cache: our reading of the paper's rule
+    """The fewest pages that get 99 % of the accesses that miss the processor's cache. This is our reading of the paper's rule
     (docs/decisions/053-working-set.md)."""
     working_set_lru: int
     """The fewest pages of LRU-managed memory in which 99 % of these accesses hit, without first accesses: another reading."""
 
 
 def find(names: Iterable[str], folder: Path | None = None) -> dict[str, Trace]:
-    """These programs' traces; one line names all that are missing."""
+    """Return the traces of these programs. If some are missing, the error names all of them in one line."""
     folder = folder or FOLDER
     names = list(dict.fromkeys(names))
     missing = absent(names, folder)
@@ -70,13 +70,13 @@ def _read(name: str, path: Path) -> Trace:
 
 
 def key(path: Path) -> str:
-    """The key of what the simulator reads of a trace: its content and its summary."""
+    """A key of all that the simulator reads of a trace: its content and its summary."""
     summary = path.with_name(path.name + ".json")
     return content_key(_file_key(path), summary.read_bytes() if summary.is_file() else b"")
 
 
 def _file_key(path: Path) -> str:
-    """The key of a large file's content, remembered as long as the file does not change."""
+    """A key of a large file's content. It is remembered as long as the file does not change."""
     try:
         stat = path.stat()
         known = CACHE / "pagesim" / "traces" / content_key(str(path.resolve()), str(stat.st_size), str(stat.st_mtime_ns))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workloads: each stands for one of the programs of ASPF (table I and section II-B), in the order of that table.
+"""The workloads. Each replaces one program of ASPF (table I and section II-B); they are in the order of that table.
 
-In commands, {programs} is the folder of that name, {inputs} the workload's prepared files, {python} a Python: with the packages
-of requirements.txt for a workload that needs them.
+In commands, {programs} is the folder of that name, {inputs} is the folder of the workload's prepared files, and {python} is a
+Python interpreter. It has the packages of requirements.txt if the workload needs them.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ Command = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Workload:
-    """A program with its input, and which part of its run is recorded."""
+    """A program, its input, and the part of its run that is recorded."""
 
     name: str
     paper: str
-    """The program of the paper that it stands for."""
+    """The paper's program that it replaces."""
     packages: tuple[str, ...]
-    """Debian packages, those that its input is made with included."""
+    """Debian packages, including those that make its input."""
     command: Command
     skip: int
-    """Accesses before the part that counts: the start, and taking in the input."""
+    """Number of accesses before the recorded part: the program starts and reads its input."""
     intensive: bool = False
-    """Label of the paper's A-SPF, which knows in advance which processes are memory-intensive."""
+    """The label for A-SPF, which knows in advance which processes are memory-intensive."""
     prepare: tuple[Command, ...] = ()
-    """Makes {inputs}, once."""
+    """Commands that make {inputs} once."""
     files: tuple[str, ...] = ()
-    """What of {programs} the commands use."""
+    """Files in {programs} that the commands use."""
     pypi: bool = False
-    """Needs requirements.txt."""
+    """Whether it needs the packages of requirements.txt."""
     env: dict[str, str] = field(default_factory=dict)
-    """More variables of the environment. None comes from the user's environment."""
+    """More environment variables. The user's own environment is not used."""
 
 
 _GRAPH = (("cc", "-O2", "-o", "{inputs}/graph", "{programs}/graph.c"),
@@ -64,6 +64,6 @@ WORKLOADS = {workload.name: workload for workload in (
              skip=600_000_000, prepare=(("{python}", "{programs}/tensorflow.py", "make", "{inputs}/network.tflite"),),
              files=("tensorflow.py",), pypi=True),
     Workload("deepsjeng", "DeepSjeng of SPEC CPU 2017", ("stockfish",),
-             # Of this bench, versions that have it use the classical evaluation, which is DeepSjeng's kind.
+             # In versions that have it, this bench uses the classical evaluation, which is like DeepSjeng's.
              ("stockfish", "bench", "64", "1", "15", "default", "depth", "classical"), skip=650_000_000),
 )}

@@ -27,8 +27,8 @@ PROGRAMS = Path(__file__).with_name("programs")
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 LOGS = CACHE / "logs"
 ACCESSES = 500_000_000
-"""Accesses that are recorded for each workload."""
-# One thread, no random hashes, and no settings or packages of the user: the run is the same everywhere.
+"""Number of accesses to record for each workload."""
+# One thread, no random hashes, and no settings or packages of the user, so that the run is the same everywhere.
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/games", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0",
        "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 PLACE = "/"
@@ -96,7 +96,7 @@ class Plan:
 
     @property
     def stamp(self) -> Path:
-        """Holds the key; written last."""
+        """File that contains the key. It is written last."""
         return self.trace.with_name(f"{self.trace.name}.key")
 
     @property
@@ -105,7 +105,7 @@ class Plan:
         return self.trace.with_name(f"{self.trace.name}.json")
 
     def recorded(self) -> bool:
-        """Whether there is a trace of the workload as it is now."""
+        """Whether there is a trace of the current state of the workload."""
         try:
             return self.trace.exists() and self.summary.exists() and self.stamp.read_text() == self.key
         except OSError:
@@ -141,7 +141,7 @@ def _versions(packages: set[str]) -> dict[str, str]:
 
 
 def plan(workload: Workload, accesses: int, versions: dict[str, str], folder: Path) -> Plan:
-    """What to record, and under which keys."""
+    """Plan the recording of a workload, with its keys."""
     inputs = [repr(workload.prepare), *(PROGRAMS / name for name in workload.files),
               *(f"{name} {versions[name]}" for name in workload.packages)]
     whole = [*inputs, repr(workload.command), repr(workload.env | ENV), f"valgrind {versions['valgrind']}",
@@ -152,7 +152,7 @@ def plan(workload: Workload, accesses: int, versions: dict[str, str], folder: Pa
 
 
 def _python() -> Path:
-    """A Python with the workloads' own packages."""
+    """Return a Python interpreter that has the workloads' own packages."""
     def make(folder: Path) -> None:
         run_tool([sys.executable, "-m", "venv", folder], LOGS / "workloads-venv.log", "making a Python environment")
         run_tool([folder / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps",
@@ -209,10 +209,10 @@ def record(program: Path, plans: list[Plan], jobs: int) -> list[str]:
 
 
 class Recording:
-    """The recorder at work on one workload."""
+    """A running recording of one workload."""
 
     def __init__(self, program: Path, each: Plan) -> None:
-        """Prepare what it needs, and start."""
+        """Prepare the inputs, and start the recorder."""
         self.plan = each
         work = each.workload
         inputs = _inputs(each)
@@ -234,14 +234,14 @@ class Recording:
         return next((line.removeprefix(mark) for line in reversed(lines) if line.startswith(mark)), "")
 
     def show(self) -> None:
-        """Pass on how far it is."""
+        """Show the recorder's progress."""
         line = self._last()
         if line != self.said:
             self.said = line
             say(f"{self.plan.workload.name}: {line}")
 
     def finish(self) -> list[str]:
-        """Mark the trace as whole, or tell why it is not."""
+        """Mark the trace as complete. Return what went wrong, if anything."""
         name, each = self.plan.workload.name, self.plan
         if self.process.returncode:
             return [f"{name}: {self._last() or f'the recorder ended with status {self.process.returncode}'} "
@@ -257,7 +257,7 @@ class Recording:
 
 
 def row(each: Plan) -> dict:
-    """A line of the table."""
+    """A row of the table."""
     data = json.loads(each.summary.read_text())
     pages = data["hottest_pages"]
     return {"name": each.workload.name, "paper": each.workload.paper, "accesses": data["accesses"] / 1e6,

@@ -196,7 +196,7 @@ fn a_wrong_file_is_named_with_its_line() {
     );
     assert_eq!(
         fault("core.prefetch(pid, -1)"),
-        "mine.py, line 3: process 0 and page or time -1 are not numbers of a process and a page or time"
+        "mine.py, line 3: process 0, page or time -1: both must be whole numbers, 0 or more"
     );
     assert_eq!(fault("core.prefetch(9, 1)"), "mine.py: there is no process 9");
     assert_eq!(fault("core.mapped(9, 1)"), "mine.py, line 3: IndexError: list index out of range");
