@@ -2,17 +2,19 @@
 //! The simulation: processes take turns on processors and replay their traces.
 
 mod several;
+mod waiting;
 
 use trapless_trace::Kind;
 
 use crate::Error;
 use crate::core::{Core, Event};
-use crate::faults::{Fault, Log};
+use crate::faults::Log;
 use crate::input::{Source, Step};
-use crate::pages::{LINES, Origin, PageId, Pid, Place};
+use crate::pages::{LINES, Origin, Pid, Place};
 use crate::policy::{self, Policy, Wait};
 use crate::settings::{Settings, Time, ns, us};
 use crate::warm_up::{Until, WarmUp, too_long};
+use waiting::Waiting;
 
 /// Why a process leaves the processor.
 enum Left {
@@ -24,20 +26,6 @@ enum Left {
     Ended,
     /// It does not leave, but another CPU is simulated first.
     Paused,
-}
-
-/// An access that waits for its page.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    at: Time,
-    /// Time at which the page arrives.
-    until: Time,
-    origin: Origin,
-    evicted: Option<PageId>,
-    /// The turn of the process in which it made the access.
-    turn: u32,
-    /// Whether the access was made in the warm-up.
-    warming: bool,
 }
 
 /// The simulation's state of a process.
@@ -318,7 +306,7 @@ impl Sim {
         self.turn.entering = false;
         self.turn.counted = self.core.now;
         self.turn.preempted = false;
-        let waited = self.core.now - self.programs[pid].ready.max(self.core.stats.since);
+        let waited = self.core.now.saturating_sub(self.programs[pid].ready.max(self.core.stats.since));
         let process = &mut self.core.stats.processes[pid];
         process.longest_wait = process.longest_wait.max(waited);
         self.core.turns[pid] += 1;
@@ -559,54 +547,5 @@ impl Sim {
         self.core.stats.processes[pid].cache_misses += 1;
         self.core.now += self.dram;
         None
-    }
-
-    /// Describes an access whose process begins to wait now.
-    fn waiting(&self, pid: Pid, origin: Origin, until: Time) -> Waiting {
-        let (at, turn, warming) = (self.core.now, self.core.turns[pid], self.warming != Until::Over);
-        Waiting { at, until, origin, evicted: None, turn, warming }
-    }
-
-    /// Records an access whose process has waited for its page and now continues.
-    #[cold]
-    fn waited(&mut self, pid: Pid, page: PageId, waiting: Waiting) {
-        let Waiting { at, until, origin, evicted, turn, warming } = waiting;
-        let (waited, resumed) = (until - at, self.core.now - at);
-        // A wait that began in the warm-up does not count after it.
-        if warming == (self.warming != Until::Over) {
-            self.core.stats.waits[pid].add(waited, resumed);
-        }
-        if !warming && let Some(log) = &mut self.log {
-            let of = |page: PageId| (self.core.pages[page].owner, self.core.pages[page].vpn);
-            let fault = Fault { at, pid, page: of(page).1, origin, waited, resumed, evicted: evicted.map(of), turn };
-            if let Err(wrong) = log.add(&fault) {
-                (self.wrong, self.log) = (Some(wrong), None);
-            }
-        }
-    }
-
-    /// Waits on the processor while the policy's own work continues. Returns whether the wait is over; if not, other CPUs go on.
-    fn spin(&mut self, pid: Pid, until: Time) -> bool {
-        let mut from = self.core.now;
-        loop {
-            // An event may give an idle CPU something to do.
-            let to = until.min(self.limit);
-            let next = self.core.next_event();
-            if next > to || self.core.now >= to {
-                self.core.now = self.core.now.max(to);
-                break;
-            }
-            self.core.now = self.core.now.max(next);
-            // The warm-up may end here.
-            self.core.stats.processes[pid].waited += self.core.now - from;
-            from = self.core.now;
-            self.events(Some(pid));
-        }
-        self.core.stats.processes[pid].waited += self.core.now - from;
-        let over = self.core.now >= until;
-        if !over {
-            self.core.spinning = Some(until);
-        }
-        over
     }
 }
