@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_move(from in 0..60usize, length in 0..200usize, to in 0..60usize, block in 1..50u64) {
+    fn bytes_move(from in 0..60usize, length in 1..200usize, to in 0..60usize, block in 1..50u64) {
         let bytes: Vec<u8> = (0..=255).cycle().take(from + length).collect();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
