@@ -1,36 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Limits of memory for groups of processes. tests/sim.rs runs random simulations with groups.
 
-use trapless_pagesim::Error;
-use trapless_pagesim::input::{Kind, Source, Step, Tail};
+mod common;
+
+use common::{Playing, access};
+use trapless_pagesim::input::{Kind, Source};
 use trapless_pagesim::pages::Place;
 use trapless_pagesim::settings::Settings;
 use trapless_pagesim::sim::Sim;
-
-/// Loads or stores, one for each page.
-struct Accesses {
-    pages: std::vec::IntoIter<u64>,
-    kind: Kind,
-}
-
-impl Source for Accesses {
-    fn next(&mut self) -> Result<Option<Step>, Error> {
-        let step = |page| Step { line: page * 64, kind: self.kind, instructions: 1000, repeats: 0 };
-        Ok(self.pages.next().map(step))
-    }
-
-    fn tail(&self) -> Tail {
-        Tail::default()
-    }
-
-    fn accesses(&self) -> Option<u64> {
-        None
-    }
-
-    fn name(&self) -> &str {
-        "accesses"
-    }
-}
 
 /// Two processes in a memory of 100 frames. The first one is in the group `small`, which has the frame limit `limit`.
 fn settings(limit: u32, order: &str) -> Settings {
@@ -44,8 +21,8 @@ fn settings(limit: u32, order: &str) -> Settings {
 
 fn run(settings: &Settings, rounds: usize, kind: Kind) -> Sim {
     let source = |pages: u64| {
-        let pages: Vec<_> = (0..pages).collect::<Vec<_>>().repeat(rounds);
-        Box::new(Accesses { pages: pages.into_iter(), kind }) as Box<dyn Source>
+        let round: Vec<_> = (0..pages).map(|page| access(page, 0, kind == Kind::Store, 1000)).collect();
+        Box::new(Playing(round.repeat(rounds).into_iter())) as Box<dyn Source>
     };
     let mut sim = Sim::new(settings, vec![source(20), source(60)], &[vec![(0, 20)], vec![(0, 60)]]).unwrap();
     sim.run(&mut |_| ()).unwrap();

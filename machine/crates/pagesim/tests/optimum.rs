@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The offline optimum: computed by hand, and compared with every policy.
 
+mod common;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use common::{Playing, access};
 use proptest::prelude::*;
-use trapless_pagesim::Error;
-use trapless_pagesim::input::{Kind, Source, Step, Tail};
+use trapless_pagesim::input::Source;
 use trapless_pagesim::optimum::{self, min};
 use trapless_pagesim::policy::{self, OPTIMUM};
 use trapless_pagesim::settings::Settings;
@@ -15,29 +17,10 @@ use trapless_pagesim::sim::Sim;
 /// A page, and whether the access is a store. 1000 instructions come before each access.
 type Access = (u64, bool);
 
-struct Playing(std::vec::IntoIter<Access>);
-
-impl Source for Playing {
-    fn next(&mut self) -> Result<Option<Step>, Error> {
-        Ok(self.0.next().map(|(page, store)| Step {
-            line: page * 64,
-            kind: if store { Kind::Store } else { Kind::Load },
-            instructions: 1000,
-            repeats: 0,
-        }))
-    }
-
-    fn tail(&self) -> Tail {
-        Tail::default()
-    }
-
-    fn accesses(&self) -> Option<u64> {
-        None
-    }
-
-    fn name(&self) -> &str {
-        "a program"
-    }
+/// A source that plays a program. Each access follows 1000 instructions.
+fn playing(program: &[Access]) -> Box<dyn Source> {
+    let steps = program.iter().map(|&(page, store)| access(page, 0, store, 1000));
+    Box::new(Playing(steps.collect::<Vec<_>>().into_iter()))
 }
 
 fn settings(policy: &str, frames: u32, processes: usize) -> Settings {
@@ -53,7 +36,7 @@ fn settings(policy: &str, frames: u32, processes: usize) -> Settings {
 }
 
 fn sources(programs: &[Vec<Access>]) -> Vec<Box<dyn Source>> {
-    programs.iter().map(|program| Box::new(Playing(program.clone().into_iter())) as Box<dyn Source>).collect()
+    programs.iter().map(|program| playing(program)).collect()
 }
 
 fn optimum(settings: &Settings, programs: &[Vec<Access>]) -> Sim {

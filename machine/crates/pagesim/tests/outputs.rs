@@ -2,16 +2,18 @@
 //! The results of a simulation: latencies, the share of waiting, the log of faults, the warm-up. Also checks that the page about
 //! the report lists every key.
 
+mod common;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
+use common::{Playing, access};
 use proptest::prelude::*;
 use serde_json::Value;
-use trapless_pagesim::Error;
 use trapless_pagesim::faults::{HEAD, Log};
-use trapless_pagesim::input::{Kind, Source, Step, Tail};
+use trapless_pagesim::input::{Source, Step};
 use trapless_pagesim::latency::Latency;
 use trapless_pagesim::optimum;
 use trapless_pagesim::policy::{self, OPTIMUM};
@@ -23,29 +25,11 @@ use trapless_pagesim::stats::{Prefetched, Series, Stats};
 /// Page, whether the access is a store, instructions before it, number of repeats.
 type Access = (u64, bool, u64, u64);
 
-struct Playing(std::vec::IntoIter<Access>);
-
-impl Source for Playing {
-    fn next(&mut self) -> Result<Option<Step>, Error> {
-        Ok(self.0.next().map(|(page, store, instructions, repeats)| Step {
-            line: page * 64,
-            kind: if store { Kind::Store } else { Kind::Load },
-            instructions,
-            repeats,
-        }))
-    }
-
-    fn tail(&self) -> Tail {
-        Tail::default()
-    }
-
-    fn accesses(&self) -> Option<u64> {
-        None
-    }
-
-    fn name(&self) -> &str {
-        "a program"
-    }
+/// A source that plays a program.
+fn playing(program: &[Access]) -> Box<dyn Source> {
+    let step =
+        |&(page, store, instructions, repeats): &Access| Step { repeats, ..access(page, 0, store, instructions) };
+    Box::new(Playing(program.iter().map(step).collect::<Vec<_>>().into_iter()))
 }
 
 /// Loads from pages, each after 1000 instructions of 1 ns.
@@ -63,7 +47,7 @@ fn settings(policy: &str, frames: u32, processes: usize, more: &str) -> Settings
 }
 
 fn sim(settings: &Settings, programs: &[Vec<Access>]) -> Sim {
-    let sources = programs.iter().map(|program| Box::new(Playing(program.clone().into_iter())) as Box<dyn Source>);
+    let sources = programs.iter().map(|program| playing(program));
     Sim::new(settings, sources.collect(), &vec![vec![(0, 1000)]; programs.len()]).unwrap()
 }
 
@@ -190,7 +174,7 @@ fn a_wait_across_the_end_of_the_warm_up() {
 fn the_optimum_has_a_warm_up() {
     let settings = settings(OPTIMUM, 8, 2, "[record]\nwarm_up_accesses = 1");
     let programs = [loads([1]), loads([1])];
-    let sources = programs.iter().map(|program| Box::new(Playing(program.clone().into_iter())) as Box<dyn Source>);
+    let sources = programs.iter().map(|program| playing(program));
     let sim = optimum::run(&settings, sources.collect(), &[vec![(0, 9)], vec![(0, 9)]], &mut |_| ()).unwrap();
     let stats = &sim.core.stats;
     assert_eq!((stats.since, sim.core.now(), stats.reads), (3_050_000, 9_100_000, 1));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whole simulations: some by hand, and small random ones that must keep the invariants.
 
+mod common;
+
+use common::{Playing, access};
 use proptest::prelude::*;
-use trapless_pagesim::Error;
-use trapless_pagesim::input::{Kind, Source, Step, Tail};
+use trapless_pagesim::input::Source;
 use trapless_pagesim::policy::{self, OPTIMUM};
 use trapless_pagesim::replacement::BUILT_IN;
 use trapless_pagesim::report::Report;
@@ -22,29 +24,10 @@ struct Access {
     instructions: u64,
 }
 
-struct Playing(std::vec::IntoIter<Access>);
-
-impl Source for Playing {
-    fn next(&mut self) -> Result<Option<Step>, Error> {
-        Ok(self.0.next().map(|access| Step {
-            line: access.page * 64 + access.line,
-            kind: if access.store { Kind::Store } else { Kind::Load },
-            instructions: access.instructions,
-            repeats: 0,
-        }))
-    }
-
-    fn tail(&self) -> Tail {
-        Tail::default()
-    }
-
-    fn accesses(&self) -> Option<u64> {
-        None
-    }
-
-    fn name(&self) -> &str {
-        "a program"
-    }
+/// A source that plays a program.
+fn playing(program: &Program) -> Box<dyn Source> {
+    let step = |of: &Access| access(of.page, of.line, of.store, of.instructions);
+    Box::new(Playing(program.0.iter().map(step).collect::<Vec<_>>().into_iter()))
 }
 
 /// Loads from the first lines of pages, each after 1000 instructions.
@@ -84,7 +67,7 @@ fn settings(policy: &str, frames: u32, processes: usize) -> Settings {
 }
 
 fn sim(settings: &Settings, programs: &[Program], mapped: u64) -> Sim {
-    let sources = programs.iter().map(|program| Box::new(Playing(program.0.clone().into_iter())) as Box<dyn Source>);
+    let sources = programs.iter().map(playing);
     Sim::new(settings, sources.collect(), &vec![vec![(0, mapped)]; programs.len()]).unwrap()
 }
 
