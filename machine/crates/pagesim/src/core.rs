@@ -93,6 +93,8 @@ pub struct Core {
     /// One cache for all processes, or one for each process.
     caches: Vec<Cache<bool, u64>>,
     private: bool,
+    /// A line of the cache has 2 to the power of this number lines of a trace.
+    line_shift: u32,
     pub(crate) now: Time,
     pub(crate) evicted: VecDeque<Evicted>,
     device: Drives,
@@ -131,7 +133,7 @@ impl Core {
         for (_, mapped) in settings.processes.iter().zip(mapped) {
             pages.add_process(mapped);
         }
-        let sets = cpu.cache_kib * 1024 / PAGE_BYTES * LINES / cpu.cache_ways;
+        let sets = cpu.cache_kib * 1024 / cpu.line_bytes / cpu.cache_ways;
         let private = cpu.cache == CacheOf::Process;
         let caches = if private { settings.processes.len() } else { 1 };
         let order = replacement::find(settings.memory.replacement.as_deref().unwrap_or(usual))?;
@@ -153,6 +155,7 @@ impl Core {
             watch: None,
             caches: (0..caches).map(|_| Cache::new(sets as usize, cpu.cache_ways as usize)).collect(),
             private,
+            line_shift: (cpu.line_bytes * LINES / PAGE_BYTES).trailing_zeros(),
             turns: vec![0; settings.processes.len()],
             now: 0,
             evicted: VecDeque::new(),
@@ -197,8 +200,8 @@ impl Core {
 
     /// The name of a line in a cache that several processes may share.
     #[inline]
-    pub(crate) fn line(pid: Pid, line: u64) -> Line {
-        Line(line | (pid as u64) << LINE_BITS)
+    pub(crate) fn line(&self, pid: Pid, line: u64) -> Line {
+        Line(line >> self.line_shift | (pid as u64) << LINE_BITS)
     }
 
     /// The cache that serves a process.
@@ -414,11 +417,13 @@ impl Core {
             None => self.replacement.victim(&may),
         }?;
         let group = self.group(page);
-        let entry = &mut self.pages[page];
+        let entry = &self.pages[page];
         self.stats.evicted(entry.origin, entry.accessed);
         if !self.private {
-            for line in entry.vpn * LINES..(entry.vpn + 1) * LINES {
-                self.caches[0].remove(Core::line(entry.owner, line));
+            let (owner, first) = (entry.owner, entry.vpn * LINES);
+            for line in (first..first + LINES).step_by(1 << self.line_shift) {
+                let line = self.line(owner, line);
+                self.caches[0].remove(line);
             }
         }
         let written = entry.dirty;

@@ -94,6 +94,10 @@ pub struct Cpu {
     pub cache_kib: u64,
     /// Number of its ways.
     pub cache_ways: u64,
+    /// Size of its lines, bytes: a power of two from 64 to 4096. A longer line stands for a prefetcher of the processor, which
+    /// brings neighbouring lines with the one that is missing.
+    #[serde(skip_serializing_if = "is_a_line")]
+    pub line_bytes: u64,
     /// Whether processes share it.
     pub cache: CacheOf,
     /// Time of a switch from the running process to another one, us.
@@ -109,6 +113,10 @@ pub struct Cpu {
     pub quantum_us: f64,
 }
 
+fn is_a_line(bytes: &u64) -> bool {
+    *bytes == 64
+}
+
 fn is_one_us(us: &f64) -> bool {
     *us == 1.0
 }
@@ -119,6 +127,7 @@ impl Default for Cpu {
             instruction_ns: 0.25,
             cache_kib: 8192,
             cache_ways: 16,
+            line_bytes: 64,
             cache: CacheOf::All,
             context_switch_us: 5.0,
             fault_us: 0.0,
@@ -431,12 +440,14 @@ impl Settings {
     /// # Errors
     /// The first key that is out of range, its value and the range.
     pub fn check(&self) -> Result<(), Error> {
-        let sets = self.cpu.cache_kib * 1024 / 64 / self.cpu.cache_ways.max(1);
+        let line = self.cpu.line_bytes.max(1);
+        let sets = self.cpu.cache_kib * 1024 / line / self.cpu.cache_ways.max(1);
         // One frame for each process's page, and some frames to evict.
         let least = self.processes.len() as f64 + f64::from(self.memory.reserve) + 3.0;
         let checks = [
             ("process", self.processes.len() as f64, 1.0, 1000.0),
             ("cpu.instruction_ns", self.cpu.instruction_ns, 0.0, 1e6),
+            ("cpu.line_bytes", self.cpu.line_bytes as f64, 64.0, 4096.0),
             ("cpu.cache_ways", self.cpu.cache_ways as f64, 1.0, 64.0),
             ("cpu.context_switch_us", self.cpu.context_switch_us, 0.0, 1e6),
             ("cpu.fault_us", self.cpu.fault_us, 0.0, 1e6),
@@ -470,7 +481,10 @@ impl Settings {
                 "record: both warm_up_accesses and warm_up_ms are set: leave one of them out".into(),
             ));
         }
-        if !sets.is_power_of_two() || sets * self.cpu.cache_ways * 64 != self.cpu.cache_kib * 1024 {
+        if !line.is_power_of_two() {
+            return Err(Error::Settings(format!("cpu.line_bytes: {line} is not a power of two")));
+        }
+        if !sets.is_power_of_two() || sets * self.cpu.cache_ways * line != self.cpu.cache_kib * 1024 {
             return Err(Error::Settings(format!(
                 "cpu.cache_kib: {} KiB in {} ways: the number of sets must be a power of two",
                 self.cpu.cache_kib, self.cpu.cache_ways

@@ -418,7 +418,8 @@ impl Sim {
                     self.warming.made(repeats + 1);
                 }
                 let store = kind == Kind::Store;
-                match self.core.cache(pid).touch(Core::line(pid, line)) {
+                let cached = self.core.line(pid, line);
+                match self.core.cache(pid).touch(cached) {
                     Some(dirty) if *dirty >= store => {}
                     Some(dirty) => {
                         *dirty = true;
@@ -538,7 +539,8 @@ impl Sim {
         } else {
             self.core.replacement.touch(page, stamp);
         }
-        self.core.cache(pid).insert(Core::line(pid, line), store);
+        let cached = self.core.line(pid, line);
+        self.core.cache(pid).insert(cached, store);
         if first {
             self.core.stats.used(self.core.pages[page].origin);
             self.policy.used(&mut self.core, page);

@@ -123,6 +123,18 @@ fn a_policy_for_one_cpu_is_refused() {
     assert_eq!(refused(&none), "cpu.quantum_us: 0 is not from 0.001 to 1000000");
 }
 
+/// Sixteen lines of a page: each is a miss of the cache, or one of eight is if a line has 512 bytes.
+#[test]
+fn a_longer_line_serves_its_neighbours() {
+    let sweep: Vec<_> = (0..16).map(|line| access(3, line, false, 1000)).collect();
+    for (bytes, misses) in [(64, 16), (512, 2), (4096, 1)] {
+        let text = format!("[cpu]\nline_bytes = {bytes}\n[memory]\nframes = 64");
+        let sim = run(&settings("sync", &text, 1), std::slice::from_ref(&sweep), 16);
+        assert_eq!(sim.core.stats.processes[0].cache_misses, misses);
+        assert_eq!(sim.core.now(), us(16.0 + 3.0 + 0.05 * misses as f64));
+    }
+}
+
 fn any_settings() -> impl Strategy<Value = Settings> {
     let choice = (prop::sample::select(several()), 0..BUILT_IN.len(), any::<bool>(), 6..40u32, 0..6u32);
     (choice, 1..5u32, 0.01..50.0f64, 1.8..60.0f64, any::<bool>(), any::<bool>()).prop_map(
