@@ -51,7 +51,8 @@ def sha(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize("kernel", ["stock", pytest.param("patched", marks=pytest.mark.series)])
+@pytest.mark.parametrize("kernel", [pytest.param("stock", marks=pytest.mark.long),
+                                    pytest.param("patched", marks=pytest.mark.series)])
 def test_linux_sees_models_namespaces_and_formats(request: pytest.FixtureRequest, boot: Boot, data: Path, second: Path,
                                                   tmp_path: Path, kernel: str) -> None:
     """The data drive has two namespaces of different formats. The job's drive has another model and format."""

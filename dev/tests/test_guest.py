@@ -54,6 +54,7 @@ def small_sum(small_data: Path, tmp_path_factory: pytest.TempPathFactory) -> str
     return host_sum(small_data, tmp_path_factory.mktemp("sum"))
 
 
+@pytest.mark.long
 def test_unmodified_linux_boots(boot: Boot, stock: Path, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("from the host\n")
     outcome = boot(stock, "cat text; uname -m > /job/out/machine; mkdir /job/out/d; echo x > /job/out/d/x; exit 7",
@@ -65,7 +66,7 @@ def test_unmodified_linux_boots(boot: Boot, stock: Path, tmp_path: Path) -> None
     assert [milestone["number"] for milestone in outcome.stats["milestones"]] == [guests.BOOTED, guests.FIRST_COMMAND]
 
 
-@pytest.mark.parametrize("kernel", ["stock", "patched"])
+@pytest.mark.parametrize("kernel", [pytest.param("stock", marks=pytest.mark.long), "patched"])
 def test_what_programs_expect_of_a_kernel(boot: Boot, request: pytest.FixtureRequest, kernel: str) -> None:
     """Loop devices, overlayfs, counts of I/O, perf's events."""
     outcome = boot(request.getfixturevalue(kernel), """
@@ -85,7 +86,7 @@ def test_crash_is_no_success(boot: Boot, patched: Path) -> None:
         boot(patched, "reboot -f; sleep 10")
 
 
-@pytest.mark.parametrize("kernel", ["stock", "patched"])
+@pytest.mark.parametrize("kernel", [pytest.param("stock", marks=pytest.mark.long), "patched"])
 def test_same_kernel_and_userland_boot_on_qemu(request: pytest.FixtureRequest, kernel: str, root: Path, small_data: Path,
                                                small_sum: str, tmp_path: Path) -> None:
     if shutil.which("qemu-system-riscv64") is None:

@@ -97,10 +97,10 @@ def test_a_data_disk_that_linux_cannot_read_is_said(fault: str) -> None:
 @pytest.mark.parametrize("what", ["dd if=/dev/zero of=/job/out/x bs=1M 2>/dev/null", "mount -t tmpfs x /sys",
                                   "rm /job/* 2>/dev/null"],
                          ids=["full", "no sys", "no files"])
-def test_what_the_command_does_to_the_guest_hides_no_status(program: Path, stock: Path, root: Path, tmp_path: Path,
+def test_what_the_command_does_to_the_guest_hides_no_status(program: Path, patched: Path, root: Path, tmp_path: Path,
                                                             what: str) -> None:
     """The job's disk may be full when init writes the status, and files that init reads may be gone."""
-    guest = guests.Guest(stock, root, dataset.image(8 * ext4.MIB), max_seconds=300)
+    guest = guests.Guest(patched, root, dataset.image(8 * ext4.MIB), max_seconds=300)
     outcome = guests.run_on_machine(program, guest, Job(f"{what}; exit 3"), tmp_path)
     assert outcome.status == 3
     assert outcome.readahead == (-1 if what.startswith("mount") else 0)

@@ -236,13 +236,13 @@ int main(void) { unsigned long s = 0; for (int i = 0; i < 200; i++) s += outer(i
 
 
 @pytest.mark.guest
-def test_functions_of_a_program(program: Path, stock: Path, root: Path, tmp_path: Path) -> None:
+def test_functions_of_a_program(program: Path, patched: Path, root: Path, tmp_path: Path) -> None:
     """Names apply only to tasks of the program, although the guest's shell has code at the same addresses."""
     (tmp_path / "hot.c").write_text(PROGRAM)
     subprocess.run(["riscv64-linux-gnu-gcc", "-O1", "-static", "-o", tmp_path / "hot", tmp_path / "hot.c"], check=True)
     wanted = profiling.Attribute(tmp_path / "profile", f"milestone:{guests.FIRST_COMMAND}",
-                                 (str(profiling.symbols_of(stock)), str(tmp_path / "hot")))
-    guest = guests.Guest(stock, root, max_seconds=300, smu=False, options=tuple(wanted.options()))
+                                 (str(profiling.symbols_of(patched)), str(tmp_path / "hot")))
+    guest = guests.Guest(patched, root, max_seconds=300, smu=False, options=tuple(wanted.options()))
     assert guests.run_on_machine(program, guest, command_job(["./hot"], inputs=(tmp_path / "hot",))).status == 0
     record = json.loads((tmp_path / "profile" / "profile.json").read_text())
     functions = {function["name"]: function for function in record["functions"] if function["category"] == "user code"}

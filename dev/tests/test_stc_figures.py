@@ -68,6 +68,7 @@ def test_complaints_are_one_line(faultwork: Path, command: str, named: str) -> N
 
 
 @pytest.mark.guest
+@pytest.mark.long
 def test_every_touch_is_a_fault(tmp_path: Path, stock: Path) -> None:
     """The program counts as many faults as it touched pages, and the machine counts as many as the program."""
     assert "# CONFIG_TRANSPARENT_HUGEPAGE is not set" in (stock.parent / "config").read_text()
@@ -83,8 +84,8 @@ def test_every_touch_is_a_fault(tmp_path: Path, stock: Path) -> None:
         assert 500 < figures["fault"] < 50_000
 
 
-def test_categories_name_functions_of_the_kernel(stock: Path) -> None:
-    names = {line.split()[2] for line in profiling.symbols_of(stock).read_text().splitlines() if line.split()[1] in "tTwW"}
+def test_categories_name_functions_of_the_kernel(patched: Path) -> None:
+    names = {line.split()[2] for line in profiling.symbols_of(patched).read_text().splitlines() if line.split()[1] in "tTwW"}
     found = {entry["name"]: entry["functions"] for entry in tomllib.loads(runs.CATEGORIES.read_text())["category"]}
     for name, functions in found.items():
         for function in functions if name != runs.WALK else ():
