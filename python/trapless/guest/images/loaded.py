@@ -42,7 +42,7 @@ class Loading:
 
 def image(loading: Loading) -> Path:
     """Return the disk's image; load it if it does not exist yet. Its layout may depend on everything that ran."""
-    program, kernel, root = build.machine(), build.kernel(stock=True), rootfs.image(more=loading.packages)
+    program, kernel, root = build.machine(), build.kernel(), rootfs.image(more=loading.packages)
     described = json.dumps([loading.command, loading.size, loading.packages, loading.memory, loading.harts])
     key = content_key(described, *(file_key(path) for path in (program, kernel, root, *loading.inputs)), ext4.RECIPE, RECIPE)
     title = f"loading {loading.title} in the guest"
