@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from trapless.results.columns import INTERVAL, Column
@@ -101,19 +102,41 @@ def replace(text: str, name: str, table: str) -> str:
 
 
 def show(records: list[dict], to: Console, columns: Sequence[Column]) -> None:
-    """Print the table. On a narrow terminal, each figure has a line, and each kind a column."""
-    if to.width >= 140 or not to.is_terminal:
-        table = Table(box=None, pad_edge=False)
-        for column in columns:
-            table.add_column(column.heading, justify="left" if column.word else "right", no_wrap=True)
-        for record in records:
-            table.add_row(*cells(record, columns))
-    else:
-        table = Table(box=None, pad_edge=False)
-        table.add_column("")
-        for record in records:
-            table.add_column(cells(record, columns)[0], justify="right", no_wrap=True)
-        texts = [cells(record, columns) for record in records]
-        for at, column in enumerate(columns[1:], 1):
-            table.add_row(column.heading, *(text[at] for text in texts))
-    to.print(table)
+    """Print the table, and never cut a cell. If a terminal is too narrow and the turned table fits, each figure has a line, and
+    each record a column."""
+    table = _upright(records, columns)
+    if to.is_terminal and _width(table, to) > to.width:
+        turned = _turned(records, columns)
+        table = turned if _width(turned, to) <= to.width else table
+    width = to.width
+    try:
+        # rich makes no table wider than the console.
+        to.width = max(width, _width(table, to))
+        to.print(table, crop=False)
+    finally:
+        to.width = width
+
+
+def _upright(records: list[dict], columns: Sequence[Column]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column.heading, justify="left" if column.word else "right", no_wrap=True)
+    for record in records:
+        table.add_row(*cells(record, columns))
+    return table
+
+
+def _turned(records: list[dict], columns: Sequence[Column]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    texts = [cells(record, columns) for record in records]
+    for text in texts:
+        table.add_column(text[0], justify="right", no_wrap=True)
+    for at, column in enumerate(columns[1:], 1):
+        table.add_row(column.heading, *(text[at] for text in texts))
+    return table
+
+
+def _width(table: Table, to: Console) -> int:
+    """Characters of the table's longest line."""
+    return Measurement.get(to, to.options.update(max_width=100_000), table).maximum

@@ -47,7 +47,7 @@ def run(out: Path, profile: str, settings: tuple[str, ...], threads: int, kernel
     columns.write(out, (*miss_latency.COLUMNS, *miss_latency.MORE))
     with whole(out / "report.html") as partial:
         html.write(records, partial, miss_latency.COLUMNS)
-    table.show(records, Console(width=None if os.isatty(1) else 160, highlight=False), miss_latency.COLUMNS)
+    table.show(records, Console(highlight=False), miss_latency.COLUMNS)
     for record in records:
         if record.get("boot_mips"):
             say(f"{record['kind']}: boot to the first command {record['boot_host_seconds']:.2f} s of host time, "

@@ -104,7 +104,7 @@ def _run_one(name: str, setup: Setup, update_docs: bool, measured: bool, as_parq
     if measured and update_docs:
         _check_full(folder)
     rows, _ = measure(name, setup, measured)
-    console = Console(width=None if os.isatty(1) else 200, highlight=False)
+    console = Console(highlight=False)
     for shown in experiment.tables.values():
         table.show(shown.rows(rows), console, shown.columns)
         console.print()

@@ -8,7 +8,6 @@ runs.jsonl (one self-contained record for each run, with units, configuration an
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import closing
@@ -45,7 +44,7 @@ def run(file: Path, out: Path, engine: Engine, simulator: Path | None = None, as
     grid = grids.load(file)
     results = sweep(grid, out, engine)
     rows = [record.row(result) for result in results]
-    table.show(rows, Console(width=None if os.isatty(1) else 200, highlight=False), record.columns(list(grid.vary), rows))
+    table.show(rows, Console(highlight=False), record.columns(list(grid.vary), rows))
     files = ["results.json", "results.csv", "runs.jsonl"]
     if as_parquet:
         files.append(parquet.FILE)

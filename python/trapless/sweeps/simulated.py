@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -55,7 +54,7 @@ def run(file: Path, out: Path, jobs: int | None, simulator: Path | None = None, 
                  for (values, _), figures in zip(good, found, strict=True)]
         parquet.write(files[-1], named, typed.by_key(known), vary)
     columns = (*(typed.word(key, key, "A varied value.") for key in vary), *FIGURES)
-    table.show(rows, Console(width=None if os.isatty(1) else 200, highlight=False), columns)
+    table.show(rows, Console(highlight=False), columns)
     say(f"results: {', '.join(map(str, files))}")
     failed = len(todo) - len(good)
     if failed:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -66,7 +65,7 @@ def run(names: list[str], accesses: int, out: Path | None, jobs: int, start: boo
     failures = record(program, [each for each in plans if not each.recorded()], jobs)
     records = [row(each) for each in plans if each.recorded()]
     if records:
-        table.show(records, Console(width=None if os.isatty(1) else 160, highlight=False), COLUMNS)
+        table.show(records, Console(highlight=False), COLUMNS)
     for failure in failures:
         say(failure)
     return 1 if failures else 0
