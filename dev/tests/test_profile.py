@@ -88,7 +88,7 @@ def test_means_are_over_all_regions(tmp_path: Path, capsys: pytest.CaptureFixtur
         return {"hw_miss": miss(0, 0.0), "port_miss": miss(0, 0.0), **misses}
 
     spans = {name: 1.0 for name in (*profiling.BEFORE, "device", *profiling.AFTER)} | {"device": 30.0}
-    none = {"faults": {"count": 0}, "clock_hz": 10**9}
+    none = {"faults": {"count": 0}, "minor_faults": {"count": 2, "mean_us": 600.5}, "clock_hz": 10**9}
     faults = {"faults": {"count": 40, "spans_us": spans, "mean_us": 41.0}, "clock_hz": 10**9}
     shares = [miss(0, 0.0), miss(10, 20.0), miss(30, 28.0)]
     hwdp, trap = profiling.kind_rows([("hwdp", none, {"rois": [region(hw_miss=one) for one in shares]}),
@@ -103,6 +103,7 @@ def test_means_are_over_all_regions(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert profiling.finish(tmp_path, "test") == 0
     said = capsys.readouterr().out
     assert "asked by page walks (mean of 40)" in said
+    assert "Page faults without a read: 2, 1,201 us in all (600.5 us on average)." in " ".join(said.split())
     assert ["device", "26.00", "100.0"] in [line.split() for line in said.splitlines()]
 
 

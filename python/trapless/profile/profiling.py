@@ -211,6 +211,8 @@ def finish(out: Path, command: str, settings: tuple[tuple[str, str], ...] = (), 
         if misses := _served(stats, key):
             console.print(f"A miss served by the hardware, asked by {name} (mean of {sum(miss['count'] for miss in misses):,}):")
             table.show(miss_rows(misses), console, _STEPS)
+    if line := without_read(record):
+        console.print(f"{line}.")
     count = pages(record, stats)
     tables = [(f"Work of all harts by category, per page miss (of {count:,}):" if count else "Work of all harts by category:",
                category_rows(record, count), _CATEGORIES)]
@@ -229,6 +231,15 @@ def finish(out: Path, command: str, settings: tuple[tuple[str, str], ...] = (), 
 
 def _console() -> Console:
     return Console(width=None if os.isatty(1) else 140, highlight=False)
+
+
+def without_read(record: dict) -> str | None:
+    """Say how many page faults waited for no read, and how long they took. None if there were none."""
+    count, mean = record["minor_faults"]["count"], record["minor_faults"]["mean_us"]
+    if not count:
+        return None
+    return (f"Page faults without a read: {count:,}, {count * mean:,.0f} us in all ({mean:,.1f} us on average). In them Linux "
+            "prepares mappings, page tables and the program's own memory")
 
 
 def mode_rows(record: dict) -> list[dict]:
