@@ -39,13 +39,13 @@ def test_reads_are_those_since_the_command_began() -> None:
 def test_a_line_says_why() -> None:
     said = served.line("hwdp", outcome(957, 43, refused_second_mapping=1, faults_for_want_of_frame=13, areas_withdrawn_munmap=5))
     assert said == ("hwdp: hardware made 957 of 1,000 reads of the data disk (95.7 %), Linux 43: 1 mapping refused: another "
-                    "mapping of the file is served; 13 pages: no free frame; 30 reads: these mappings, the first miss of a "
-                    "mapping, mappings that the kind does not reach, the last page of a file, read(), directories or the file "
-                    "system's own data")
+                    "mapping of the file is served; 13 pages: no free frame; 30 reads, each for one of these reasons: these "
+                    "mappings, the first miss of a mapping, mappings that the kind does not reach, the last page of a file, "
+                    "read(), directories or the file system's own data")
     assert served.line("hwdp", outcome(7, 0)) == "hwdp: hardware made 7 of 7 reads of the data disk (100.0 %)"
     assert served.line("trap", outcome(3, 1)).endswith(
-        "Linux 1: 1 read: the first miss of a mapping, mappings that the kind does not reach, the last page of a file, read(), "
-        "directories or the file system's own data")
+        "Linux 1: 1 read, for one of these reasons: the first miss of a mapping, mappings that the kind does not reach, "
+        "the last page of a file, read(), directories or the file system's own data")
 
 
 def test_every_page_that_linux_served_has_a_reason() -> None:

@@ -34,6 +34,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: object) -> None:
         """Like argparse's parser, but an option with one value must not be given twice."""
         super().__init__(**options)
+        self.also: tuple[str, ...] = ()
+        """Words that stand for commands of a subcommand."""
         for name in (None, "store"):
             self.register("action", name, _Once)
 
@@ -66,7 +68,9 @@ class Parser(argparse.ArgumentParser):
 def parse(parser: Parser, argv: list[str]) -> argparse.Namespace:
     """Parse a command line up to its `--`. Ends the program if the command line is wrong."""
     commands = parser.commands()
-    for kind, known in (("option", parser.options()), ("command", commands)):
+    if not argv:
+        parser.error(f"no command; there are {', '.join([*commands, *parser.also])}; --help explains them")
+    for kind, known in (("option", parser.options()), ("command", [*commands, *parser.also])):
         if argv and argv[0].startswith("-") == (kind == "option") and argv[0] not in known:
             parser.error(f"no such {kind}: {argv[0]}; {nearest(argv[0], known)}")
     args, left = parser.parse_known_args(argv)

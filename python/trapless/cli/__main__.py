@@ -26,7 +26,9 @@ OLD = {"experiment": "study", "worker": "sweep --worker", "claims": "dev goals",
 
 def parser() -> Parser:
     """Make the parser of the whole command line."""
-    top = Parser(prog="trapless", description="Demand paging without page faults.")
+    top = Parser(prog="trapless", description="Demand paging without page faults.",
+                 epilog=f"{', '.join(SHORT[:-1])} and {SHORT[-1]}, commands of dev, also work without that word.")
+    top.also = SHORT
     top.add_argument("--version", action="version", version=f"trapless {VERSION}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, module in COMMANDS.items():

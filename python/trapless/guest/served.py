@@ -102,7 +102,8 @@ def _why(counters: dict[str, int], rest: int) -> list[str]:
     pages = [f"{_number(counted[name], 'page')}: {text}" for name, text in _PAGES.items() if counted[name]]
     left = rest - sum(counted[name] for name in _PAGES)
     also = "these mappings, " if mappings else ""
-    return mappings + pages + ([f"{_number(left, 'read')}: {also}{_REST}"] if left > 0 else [])
+    others = f"{_number(left, 'read')}, {'each ' if left > 1 else ''}for one of these reasons: {also}{_REST}"
+    return mappings + pages + ([others] if left > 0 else [])
 
 
 def _number(count: int, what: str) -> str:

@@ -106,7 +106,7 @@ def unpack(arch: str, packages: Iterable[str], tree: Path) -> None:
     if not files:
         known = set() if debs else {name for deb in read_lock(LOCK) if deb.arch == arch for name in deb.wanted_by}
         say(f"{', '.join(name for name in packages if name not in known)} ({arch}): "
-            f"{'the mirror no longer has all of' if debs else 'not in'} {LOCK.name}; taking today's versions from its index")
+            f"{'the mirror no longer has all of' if debs else 'not in'} {LOCK.name}; taking the versions that Debian has today")
         with tempfile.TemporaryDirectory() as folder:
             debs = _resolve(arch, list(packages), Path(folder))
         files = _fetch(debs, CACHE / "debs")

@@ -150,6 +150,8 @@ def not_found(files: tuple[Path, ...], argv: list[str], guest: frozenset[str]) -
             near = os.path.relpath(word)
             near = near if "/" in near else f"./{near}"
             return f"{word}: is not in the guest; trapless copies files with a relative path: give {near}"
+        if Path(word).is_dir():
+            return f"{word}: is a folder, not a program"
         return f"{word}: neither a file here nor a command of the guest"
     if any(f"{folder}/{word}" in guest for folder in _COMMANDS):
         return None
