@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from trapless.base.ui import UserError
 from trapless.cli import __main__ as cli
+from trapless.guest import run
 from trapless.guest.build import ARCHS
 from trapless.guest.programs import cross, elf, own
 
@@ -119,6 +120,23 @@ def test_a_scripts_interpreter_that_the_guest_lacks_is_named(here: Path, line: s
 def test_a_command_that_was_not_found(argv: list[str], line: str | None) -> None:
     assert own.not_found((), argv, GUEST) == line
     assert own.not_found((Path("program"),), argv, GUEST) is None
+
+
+@pytest.mark.parametrize(("word", "line"), [
+    ("./none", "./none: no such file"), ("none.py", "none.py: no such file"),
+    ("./folder", "./folder: is a folder, not a program"),
+    ("./plain", "./plain: is not executable (chmod +x ./plain)"), ("./copied", None), ("./script", None), ("sh", None),
+    ("./plain.py", None), ("../none", None),
+])
+def test_a_file_that_cannot_be_run_is_refused_before_anything_is_built(here: Path, word: str, line: str | None) -> None:
+    (here / "folder").mkdir()
+    for name in ("plain", "plain.py", "script"):
+        (here / name).write_text("#!/bin/sh\n")
+    (here / "script").chmod(0o755)
+    (here / "folder" / "copied").write_text("")
+    with pytest.raises(UserError) if line else nullcontext() as found:
+        run.check(run.Request([word], inputs=(Path("folder/copied"),) if word == "./copied" else ()))
+    assert line is None or str(found.value) == line
 
 
 def test_libraries_that_the_guest_lacks_are_named(here: Path) -> None:

@@ -226,6 +226,8 @@ def run(request: Request) -> int:
         say("--data: nothing was mounted at /data: Linux could not read that disk's ext4")
     if outcome.status and not request.interactive:
         say(ending.of(outcome, words=False).line)
+        if request.data is None and any(word.startswith("/data") for word in request.argv):
+            say("no disk is mounted at /data: give --data 320M, or an image (--data FILE)")
     if outcome.status == NOT_FOUND and (line := own.not_found(job.inputs[len(request.inputs):], request.argv,
                                                               rootfs.files(guest.root))):
         say(line)
@@ -272,6 +274,8 @@ def check(request: Request, folder: Path = Path()) -> None:
     if "" in request.packages:
         raise UserError("--package: is empty; give the NAME of a Debian package")
     check_kernel(request, folder)
+    if request.argv:
+        own.refuse(request.argv[0], folder, request.inputs)
     if request.simulator == "machine" and build.ARCHS[request.arch] is not build.RISCV:
         raise UserError(f"--arch {request.arch}: only with --on qemu")
     if request.simulator != "machine" and (odd := _of_the_machine(request)):

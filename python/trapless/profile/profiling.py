@@ -198,7 +198,8 @@ def finish(out: Path, command: str, settings: tuple[tuple[str, str], ...] = (), 
         return status
     record, stats = json.loads((out / "profile.json").read_text()), json.loads((out / "stats.json").read_text())
     if not record["windows"]:
-        raise UserError("profile: nothing was measured: the guest never reached the place that --from names")
+        raise UserError("profile: nothing was measured: the guest never reached the beginning (--from; with --kind the first "
+                        "mapping of a file in /data)")
     with open(out / "stacks.folded") as lines:
         root = flame.tree(lines, without=frozenset({"[asleep]"}))
     graph = flame.svg(root, f"cycles by stack of calls: {command}")

@@ -62,6 +62,20 @@ def resolve(argv: list[str], arch: Arch = RISCV, folder: Path = Path(), cflags: 
     return Own([f"./{path.name}", *argv[1:]], (path,))
 
 
+def refuse(word: str, folder: Path, inputs: tuple[Path, ...]) -> None:
+    """Raise UserError if the first word of a command means a file of this host that is missing or cannot be run. Files among
+    `inputs` are copied into the command's folder."""
+    path = folder / word
+    if not (word.startswith("./") or path.suffix == ".py" and "/" not in word) or path.name in {given.name for given in inputs}:
+        return
+    if path.is_dir():
+        raise UserError(f"{word}: is a folder, not a program")
+    if not path.exists():
+        raise UserError(f"{word}: no such file")
+    if path.suffix not in (*cross.SOURCES, ".py") and not os.access(path, os.X_OK):
+        raise UserError(f"{word}: is not executable (chmod +x {word})")
+
+
 def _flags(cflags: str, folder: Path) -> tuple[list[Path], list[str]]:
     """Split --cflags into source files and compiler options."""
     try:
@@ -150,8 +164,6 @@ def not_found(files: tuple[Path, ...], argv: list[str], guest: frozenset[str]) -
             near = os.path.relpath(word)
             near = near if "/" in near else f"./{near}"
             return f"{word}: is not in the guest; trapless copies files with a relative path: give {near}"
-        if Path(word).is_dir():
-            return f"{word}: is a folder, not a program"
         return f"{word}: neither a file here nor a command of the guest"
     if any(f"{folder}/{word}" in guest for folder in _COMMANDS):
         return None
