@@ -131,9 +131,9 @@ def test_doctor_after_a_failed_pip(host: Host, half: bool) -> None:
         f"ERROR: No matching distribution found for rich {log}"]
 
 
-@pytest.mark.parametrize("command", ["help", "--help", "doctor"])
+@pytest.mark.parametrize("command", ["help", "--help", "doctor", "test --help", "run -h"])
 def test_what_needs_no_package_installs_none(host: Host, command: str) -> None:
-    status, said, line = host.run(command, UPDATE="touch $READY", INSTALL="touch $READY")
+    status, said, line = host.run(*command.split(), UPDATE="touch $READY", INSTALL="touch $READY")
     assert status == (command == "doctor") and line == "" and said
     assert not Path(host.env["READY"]).exists()
 

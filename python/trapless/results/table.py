@@ -108,9 +108,13 @@ def show(records: list[dict], to: Console, columns: Sequence[Column]) -> None:
     if to.is_terminal and _width(table, to) > to.width:
         turned = _turned(records, columns)
         table = turned if _width(turned, to) <= to.width else table
+    print_whole(table, to)
+
+
+def print_whole(table: Table, to: Console) -> None:
+    """Print a table as wide as it is: rich makes none wider than its console, and cuts the cells instead."""
     width = to.width
     try:
-        # rich makes no table wider than the console.
         to.width = max(width, _width(table, to))
         to.print(table, crop=False)
     finally:

@@ -17,7 +17,7 @@ from rich.table import Table
 from trapless.base.outputs import write_whole
 from trapless.base.ui import UserError, say
 from trapless.results import columns
-from trapless.results.table import number
+from trapless.results.table import number, print_whole
 from trapless.study import repeated
 
 RUNS, WHOLE, ROWS = "runs.jsonl", "experiment.json", "results.json"
@@ -237,11 +237,12 @@ def show(rows: list[dict]) -> None:
                       _with(row["b"], row["b_ci"]), f"{_signed(row[f'difference{shown}'])}{percent}",
                       "-" if ends[0] is None else f"{_signed(ends[0])} to {_signed(ends[1])}{percent}", row["verdict"])
         before = name
-    # In a file or a pipe, the table may be as wide as needed.
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 200
-    console.print(table)
+    # A terminal folds the names; in a file or a pipe, the table may be as wide as needed.
+    if console.is_terminal:
+        console.print(table)
+    else:
+        print_whole(table, console)
 
 
 def _with(value: float, interval: float | None) -> str:
