@@ -32,6 +32,9 @@ const INTERRUPTS: u64 = 0xaaa;
 /// Fields of each entry: L (never set here, because it could not be undone), A, X, W and R.
 const PMPCFG: u64 = 0x1f1f_1f1f_1f1f_1f1f;
 
+/// Counters that both machines have: QEMU 10.0 does not keep the bits of others.
+const COUNTERS: u64 = 0x7_ffff;
+
 /// Every CSR of the machine. `NONE` only compares whether the access works.
 const PROBES: &[Probe] = &[
     probe(0x001, "fflags", ALL),
@@ -40,7 +43,7 @@ const PROBES: &[Probe] = &[
     Probe { number: 0x100, name: "sstatus", mask: SSTATUS, keep: 3 << 32 },
     probe(0x104, "sie", INTERRUPTS),
     probe(0x105, "stvec", ALL),
-    probe(0x106, "scounteren", 0xffff_ffff),
+    probe(0x106, "scounteren", COUNTERS),
     // Only the field FIOM: QEMU 7.2 also keeps fields of cache block operations.
     probe(0x10a, "senvcfg", 1),
     probe(0x140, "sscratch", ALL),
@@ -59,7 +62,7 @@ const PROBES: &[Probe] = &[
     probe(0x303, "mideleg", 0x222),
     probe(0x304, "mie", INTERRUPTS),
     probe(0x305, "mtvec", ALL),
-    probe(0x306, "mcounteren", 0xffff_ffff),
+    probe(0x306, "mcounteren", COUNTERS),
     probe(0x30a, "menvcfg", 1),
     // QEMU counts events and can stop counters; the machine's event counters always read zero.
     probe(0x320, "mcountinhibit", NONE),

@@ -17,6 +17,7 @@ pub mod operands;
 pub mod paging;
 pub mod privileged;
 pub mod program;
+pub mod qemu;
 pub mod random;
 pub mod run;
 pub mod runtime;

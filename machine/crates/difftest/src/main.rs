@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use trapless_difftest::qemu::Qemu;
 use trapless_difftest::say;
 use trapless_difftest::suite::{self, Options};
 
@@ -34,8 +35,9 @@ struct Cli {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let Cli { seed, instructions, logged, keep, qemu } = cli;
-    let options = Options { seed, instructions, logged, keep, qemu };
-    let summary = match suite::run_all(&options) {
+    let options = Qemu::at(&qemu).map(|qemu| Options { seed, instructions, logged, keep, qemu });
+    let run = options.and_then(|options| suite::run_all(&options));
+    let summary = match run {
         Ok(summary) => summary,
         Err(e) => {
             eprintln!("difftest: {e:#}");
@@ -51,8 +53,8 @@ fn main() -> ExitCode {
         }
     }
     say(format_args!(
-        "compared {} instructions, seed {} ({} with the test runtime's own)",
-        summary.instructions, options.seed, summary.machine_instructions
+        "compared {} instructions, seed {seed} ({} with the test runtime's own)",
+        summary.instructions, summary.machine_instructions
     ));
     let failed = summary.failed + usize::from(!complete);
     say(format_args!("{} passed, {failed} failed", summary.passed + usize::from(complete)));

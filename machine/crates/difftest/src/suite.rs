@@ -9,6 +9,7 @@ use trapless_memory::Paging;
 
 use crate::coverage::Coverage;
 use crate::program::Program;
+use crate::qemu::Qemu;
 use crate::run::Runner;
 use crate::{campaign, compare, csrs, listing, paging, privileged, random, run, say};
 
@@ -28,7 +29,7 @@ pub struct Options {
     /// Folder in which to keep the program files; without it they are removed at the end.
     pub keep: Option<PathBuf>,
     /// Path of QEMU.
-    pub qemu: PathBuf,
+    pub qemu: Qemu,
 }
 
 /// Result of a run.
@@ -51,7 +52,7 @@ pub struct Summary {
 /// # Errors
 /// A machine cannot run a program at all.
 pub fn run_all(options: &Options) -> Result<Summary> {
-    say(run::version(&options.qemu)?);
+    say(&options.qemu.version);
     let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
     let folder = options.keep.as_deref().unwrap_or(scratch.path());
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
