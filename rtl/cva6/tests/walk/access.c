@@ -152,24 +152,28 @@ static void malformed(void) {
     sfence();
 }
 
-// Accesses in M-mode under MPRV: as if in the mode of mstatus.MPP.
+// Accesses in M-mode under MPRV: as if in the mode of mstatus.MPP. The status is in a register: with MPRV set, a load of the
+// variable would be translated, too.
 static u64 machine_status;
 static __attribute__((noinline)) u64 load_mprv(u64 a) {
-    csr_set(mstatus, machine_status);
+    const u64 status = machine_status;
+    csr_set(mstatus, status);
     u64 v = *(reg *)a;
-    csr_clear(mstatus, machine_status);
+    csr_clear(mstatus, status);
     return v;
 }
 static __attribute__((noinline)) u64 store_mprv(u64 a) {
-    csr_set(mstatus, machine_status);
+    const u64 status = machine_status;
+    csr_set(mstatus, status);
     *(reg *)a = 77;
-    csr_clear(mstatus, machine_status);
+    csr_clear(mstatus, status);
     return 0;
 }
 static __attribute__((noinline)) u64 add_mprv(u64 a) {
-    csr_set(mstatus, machine_status);
+    const u64 status = machine_status;
+    csr_set(mstatus, status);
     __asm__ volatile("amoadd.d zero, %0, (%0)" : : "r"(a) : "memory");
-    csr_clear(mstatus, machine_status);
+    csr_clear(mstatus, status);
     return 0;
 }
 
