@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import gzip
-import os
 import re
 import stat
 import subprocess
@@ -14,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from trapless.base.cache import CACHE, cached, content_key, run_tool
+from trapless.base.cache import CACHE, cached, content_key, own_log, run_tool
 from trapless.guest import build
 from trapless.guest.boot import workspace
 from trapless.guest.images.ext4 import EPOCH, MIB
@@ -178,8 +177,9 @@ def _file_system(path: Path, mib: int, options: list[str], used_mib: int) -> Pat
     with open(path, "wb") as image:
         image.truncate(mib * MIB)
     identity = str(uuid.uuid5(uuid.NAMESPACE_URL, f"trapless:check-{path.name}"))
-    run_tool(["mke2fs", "-q", "-F", "-t", "ext4", "-m", "0", "-U", identity, "-L", f"check-{path.name}",
-              "-E", f"hash_seed={identity},root_owner=0:0,lazy_itable_init=0,lazy_journal_init=0,nodiscard", *options,
-              path, f"{used_mib}m"], CACHE / "logs" / f"mke2fs-check-{os.getpid()}.log", "making the checks' disk",
-             {"E2FSPROGS_FAKE_TIME": str(EPOCH), "SOURCE_DATE_EPOCH": str(EPOCH)})
+    with own_log("mke2fs-check") as log:
+        run_tool(["mke2fs", "-q", "-F", "-t", "ext4", "-m", "0", "-U", identity, "-L", f"check-{path.name}",
+                  "-E", f"hash_seed={identity},root_owner=0:0,lazy_itable_init=0,lazy_journal_init=0,nodiscard", *options,
+                  path, f"{used_mib}m"], log, "making the checks' disk",
+                 {"E2FSPROGS_FAKE_TIME": str(EPOCH), "SOURCE_DATE_EPOCH": str(EPOCH)})
     return path

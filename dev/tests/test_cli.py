@@ -113,6 +113,7 @@ TOP = "demo, run, profile, sweep, study, report, compare, trace, python, dev, he
     (["profile", "--compare", "osdp,hwpd", "--", "true"],
      "--compare: no such kind: hwpd; did you mean hwdp? (there are ideal, osdp, emulated, trap, hwdp)"),
     (["study", "miss-latency"], "no such experiment: miss-latency; did you mean miss_latency?"),
+    (["study", "nothing"], "no such experiment: nothing; ./trapless study lists them"),
     (["test", "lnit"], "no such test suite: lnit; did you mean lint?"),
     (["dev", "goals", "--area", "mis"], "--area: no such area: mis; did you mean miss?"),
     (["dev", "workloads", "blendr"], "no such workload: blendr; did you mean blender? "

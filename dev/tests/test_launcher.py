@@ -138,6 +138,15 @@ def test_what_needs_no_package_installs_none(host: Host, command: str) -> None:
     assert not Path(host.env["READY"]).exists()
 
 
+@pytest.mark.parametrize(("command", "line"), [
+    ("rnu -- true", "trapless: no such command: rnu; did you mean run?"),
+    ("experiment", "trapless: experiment: this command is now ./trapless study"),
+])
+def test_an_unknown_command_installs_nothing(host: Host, command: str, line: str) -> None:
+    assert host.run(*command.split(), UPDATE="touch $READY", INSTALL="touch $READY") == (2, "", line)
+    assert not Path(host.env["READY"]).exists()
+
+
 def test_an_environment_of_another_python_is_made_again(host: Host) -> None:
     """An upgrade of Debian removes the Python to which the environment has a link."""
     requirements = (ROOT / "python/requirements.txt").read_bytes()

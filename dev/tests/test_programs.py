@@ -122,6 +122,14 @@ def test_a_command_that_was_not_found(argv: list[str], line: str | None) -> None
     assert own.not_found((Path("program"),), argv, GUEST) is None
 
 
+def test_an_argument_that_was_not_copied(here: Path) -> None:
+    (here / "data.txt").write_text("1\n")
+    line = "data.txt: is not in the guest: --in data.txt copies it into the command's folder"
+    assert own.left_behind(["cat", "-n", "data.txt"], ()) == line
+    assert own.left_behind(["cat", "./data.txt"], (Path("/elsewhere/data.txt"),)) is None
+    assert own.left_behind(["./data.txt", "/etc/passwd", "none"], ()) is None
+
+
 @pytest.mark.parametrize(("word", "line"), [
     ("./none", "./none: no such file"), ("none.py", "none.py: no such file"),
     ("./folder", "./folder: is a folder, not a program"),

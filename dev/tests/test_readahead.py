@@ -47,15 +47,15 @@ def test_a_run_says_its_readahead() -> None:
         [line] = run.what_was(run.Request(["true"], data="64M", **options), guests.Outcome(0, readahead=had))
         return line
 
-    assert said(128) == "readahead of /data at the end: 128 KB, Linux' own"
-    assert said(8) == "readahead of /data at the end: 8 KB, changed by the command: Linux' own is 128 KB"
+    assert said(128) == "readahead of /data at the end: 128 KB, Linux's own"
+    assert said(8) == "readahead of /data at the end: 8 KB, changed by the command: Linux's own is 128 KB"
     assert said(0, kind="hwdp") == "readahead of /data at the end: 0 KB, off with --kind hwdp (--readahead KB)"
     assert said(64, kind="osdp", readahead=64) == "readahead of /data at the end: 64 KB, as --readahead says"
     assert said(8, kind="osdp") == (
         "readahead of /data at the end: 8 KB, changed from 0 KB, by the command or with a reset of the drive")
     assert run.what_was(run.Request(["true"]), guests.Outcome(0)) == []
     request = run.Request(["true"], data="64M")
-    assert ("readahead of /data", "Linux' own") in profiling._settings(request)
+    assert ("readahead of /data", "Linux's own") in profiling._settings(request)
 
 
 def test_faults_are_the_data_disks() -> None:
@@ -136,7 +136,7 @@ def faults_of_reading(call: Call, *options: str) -> tuple[str, int]:
 def test_readahead_acts(call: Call) -> None:
     """By default, Linux reads 16 MiB with few faults. With a kind, or without readahead, each of 4,096 pages is a fault."""
     line, faults = faults_of_reading(call)
-    assert line == "trapless: readahead of /data at the end: 128 KB, Linux' own" and faults <= 4096 // 16
+    assert line == "trapless: readahead of /data at the end: 128 KB, Linux's own" and faults <= 4096 // 16
     line, faults = faults_of_reading(call, "--readahead", "0")
     assert line == "trapless: readahead of /data at the end: 0 KB, as --readahead says" and faults >= 4096
     line, faults = faults_of_reading(call, "--kind", "osdp")
@@ -154,9 +154,9 @@ def test_what_a_command_changes_is_not_linux_own(call: Call, on: str) -> None:
         [line] = [line for line in text.splitlines() if "readahead of" in line]
         return line.removeprefix("trapless: readahead of /data at the end: ")
 
-    assert said("true") == "128 KB, Linux' own"
+    assert said("true") == "128 KB, Linux's own"
     change = "disk=$(grep ' /data ' /proc/mounts | cut -d' ' -f1); echo 8 > /sys/block/${disk#/dev/}/queue/read_ahead_kb"
-    assert said(change) == "8 KB, changed by the command: Linux' own is 128 KB"
+    assert said(change) == "8 KB, changed by the command: Linux's own is 128 KB"
 
 
 @pytest.mark.guest

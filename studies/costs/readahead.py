@@ -67,7 +67,7 @@ def measure(setup: Setup) -> list[dict]:
             for (name, _, access), run, one in zip(cases, runs, found, strict=True)]
 
 
-EXPERIMENT = Experiment("reads with Linux' own readahead, without it, and with kinds", measure, {"readahead": Table((
+EXPERIMENT = Experiment("reads with Linux's own readahead, without it, and with kinds", measure, {"readahead": Table((
     word("way", "options of run", "The options of `./trapless run`."),
     word("access", "reads", "In which order one thread reads the file."),
     figures.READAHEAD_KB,

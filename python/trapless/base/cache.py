@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -243,6 +244,14 @@ def why(lines: list[str], cause: str | None = None) -> str:
     named = next((line for line in lines if _NAMED.search(line) or cause and re.search(cause, line)), None)
     said = named or next((line for line in reversed(lines) if _MENTIONED.search(line)), None)
     return (said or next((line for line in reversed(lines) if line.strip()), "")).strip()
+
+
+@contextmanager
+def own_log(name: str) -> Iterator[Path]:
+    """A log for tools that may run in several threads and processes at a time. It is removed unless a tool fails."""
+    log = CACHE / "logs" / f"{name}-{os.getpid()}-{threading.get_native_id()}.log"
+    yield log
+    log.unlink()
 
 
 def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str, str] | None = None,

@@ -44,9 +44,11 @@ def nearest(word: str, known: Iterable[str], rest: bool = True) -> str:
     return f"did you mean {names[close[0]]}?" + (f" ({listed})" if rest and len(names) <= _MANY else "")
 
 
-def no_such(what: str, word: str, known: Iterable[str], where: str = "") -> UserError:
-    """Make the error for an unknown name: `where: no such kind: hwpd; did you mean hwdp?`."""
-    return UserError(f"{where}{': ' if where else ''}no such {what}: {word}; {nearest(word, known)}")
+def no_such(what: str, word: str, known: Iterable[str], where: str = "", lister: str = "") -> UserError:
+    """Make the error for an unknown name: `where: no such kind: hwpd; did you mean hwdp?`. `lister` is a command that lists the
+    known names, if they are too many for a line."""
+    hint = nearest(word, known, rest=not lister) or f"{lister} lists them"
+    return UserError(f"{where}{': ' if where else ''}no such {what}: {word}; {hint}")
 
 
 def say(text: str) -> None:

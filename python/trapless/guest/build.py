@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,10 +133,13 @@ def _program(name: str) -> Path:
         return Path(named).absolute()
     program = Path(cargo_env()["CARGO_TARGET_DIR"]) / "release" / binary
     with locked(name):
-        title = f"bringing the {name} up to date" if program.exists() else f"building the {name} (release)"
+        shown: AbstractContextManager = nullcontext()
+        # If the program exists, cargo usually has nothing to do; otherwise it says what it compiles.
         if not program.exists():
+            title = f"building the {name} (release)"
             check_room(MACHINE_ROOM, Path(cargo_env()["CARGO_TARGET_DIR"]), title)
-        with step(title):
+            shown = step(title)
+        with shown:
             run_tool(_cargo(name), CACHE / "logs" / "cargo.log", f"building the {name}", cargo_env(), MACHINE,
                      show=r"^ *Compiling trapless-")
     return program

@@ -74,7 +74,7 @@ def configuration(run: Run) -> dict:
         "harts": guest.harts,
         "smu": guest.smu,
         "detail": guest.detail,
-        "readahead_kb": "Linux' own" if guest.readahead is None else guest.readahead,
+        "readahead_kb": "Linux's own" if guest.readahead is None else guest.readahead,
         "kernel_command_line": guest.append,
         "script": run.job.script,
         "data": guest.data and _content_of_disk(guest.data),

@@ -228,6 +228,8 @@ def run(request: Request) -> int:
         say(ending.of(outcome, words=False).line)
         if request.data is None and any(word.startswith("/data") for word in request.argv):
             say("no disk is mounted at /data: give --data 320M, or an image (--data FILE)")
+        if line := own.left_behind(request.argv, job.inputs):
+            say(line)
     if outcome.status == NOT_FOUND and (line := own.not_found(job.inputs[len(request.inputs):], request.argv,
                                                               rootfs.files(guest.root))):
         say(line)
@@ -242,10 +244,10 @@ def what_was(request: Request, outcome: guests.Outcome) -> list[str]:
     lines = []
     if outcome.readahead is not None and outcome.readahead >= 0:
         why = "as --readahead says" if request.readahead is not None else (
-            f"off with --kind {request.kind} (--readahead KB)" if request.kind else "Linux' own")
+            f"off with --kind {request.kind} (--readahead KB)" if request.kind else "Linux's own")
         asked = readahead_of(request.kind, request.readahead)
         if asked is None and outcome.readahead != LINUX_READAHEAD:
-            why = f"changed by the command: Linux' own is {LINUX_READAHEAD} KB"
+            why = f"changed by the command: Linux's own is {LINUX_READAHEAD} KB"
         elif asked is not None and outcome.readahead != asked:
             # Linux gives a drive the default readahead again when it resets the drive.
             why = f"changed from {asked} KB, by the command or with a reset of the drive"

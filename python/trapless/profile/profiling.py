@@ -92,7 +92,7 @@ def profile(request: run.Request, out: Path, since: str | None, symbols: tuple[s
 
 def _settings(request: run.Request) -> tuple[tuple[str, str], ...]:
     readahead = run.readahead_of(request.kind, request.readahead)
-    ahead = () if request.data is None else (("readahead of /data", "Linux' own" if readahead is None else f"{readahead} KB"),)
+    ahead = () if request.data is None else (("readahead of /data", "Linux's own" if readahead is None else f"{readahead} KB"),)
     return ("profile", " ".join([request.profile, *request.settings])), ("data", request.data or "none"), *ahead
 
 

@@ -49,7 +49,7 @@ def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, mea
         return 0
     for name in names:
         if name not in EXPERIMENTS and name != ALL:
-            raise no_such("experiment", name, [*EXPERIMENTS, ALL])
+            raise no_such("experiment", name, [*EXPERIMENTS, ALL], lister="./trapless study")
     if ALL in names:
         names = list(EXPERIMENTS)
     for option, given in (("--traces", setup.traces), ("--frames", setup.frames)):

@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from trapless.base.cache import CACHE, run_tool
+from trapless.base.cache import own_log, run_tool
 
 # The time of everything in an image: 2024-01-01 00:00 UTC.
 EPOCH = 1704067200
@@ -49,10 +49,10 @@ def make(volume: Volume, source: Path, image: Path) -> None:
     if volume.inodes:
         command += ["-N", str(volume.inodes)]
     command += [str(image), f"{volume.size // 1024}k"]
-    log = CACHE / "logs" / f"mke2fs-{volume.label}-{os.getpid()}.log"
     env = {"E2FSPROGS_FAKE_TIME": str(EPOCH), "SOURCE_DATE_EPOCH": str(EPOCH)}
-    run_tool(command, log, f"making {image.name}", env)
-    _fix_inodes(image, entries, env, log)
+    with own_log("mke2fs") as log:
+        run_tool(command, log, f"making {image.name}", env)
+        _fix_inodes(image, entries, env, log)
 
 
 def _fix_times(source: Path) -> int:
@@ -94,7 +94,8 @@ def partition(volume: Path, disk: Path, signature: int) -> None:
     table[510:512] = b"\x55\xaa"
     disk.write_bytes(table)
     command = ["dd", f"if={volume}", f"of={disk}", f"bs={MIB}", "seek=1", "conv=sparse,notrunc", "status=none"]
-    run_tool(command, CACHE / "logs" / f"partition-{os.getpid()}.log", f"making {disk.name}")
+    with own_log("partition") as log:
+        run_tool(command, log, f"making {disk.name}")
     os.truncate(disk, MIB + volume.stat().st_size)
 
 

@@ -5,7 +5,6 @@ no space on the host. A read of a hole would not reach the drive; a read of thes
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import struct
@@ -13,7 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import BinaryIO
 
-from trapless.base.cache import CACHE, cached, content_key, run_tool
+from trapless.base.cache import cached, content_key, own_log, run_tool
 from trapless.base.ui import UserError
 from trapless.guest.images import ext4
 from trapless.guest.images.dataset import FILE
@@ -37,8 +36,8 @@ def _build(out: Path, size: int) -> None:
     volume = ext4.Volume("trapless-data", (size * 9 // 8 // ext4.MIB + 48) * ext4.MIB, "^metadata_csum", inodes=1024)
     ext4.make(volume, tree, disk)
     script.write_text(f"fallocate /{FILE} 0 {size // ext4.BLOCK - 1}\nset_inode_field /{FILE} size {size}\n")
-    log, env = CACHE / "logs" / f"sparse-{os.getpid()}.log", {"E2FSPROGS_FAKE_TIME": str(ext4.EPOCH)}
-    run_tool(["debugfs", "-w", "-f", script, disk], log, f"finishing {disk.name}", env)
+    with own_log("sparse") as log:
+        run_tool(["debugfs", "-w", "-f", script, disk], log, f"finishing {disk.name}", {"E2FSPROGS_FAKE_TIME": str(ext4.EPOCH)})
     where = subprocess.run(["debugfs", "-R", f"imap /{FILE}", disk], capture_output=True, text=True, check=False).stdout
     found = re.search(r"located at block (\d+), offset (0x[0-9a-f]+)", where)
     if not found:

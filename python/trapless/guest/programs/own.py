@@ -170,6 +170,16 @@ def not_found(files: tuple[Path, ...], argv: list[str], guest: frozenset[str]) -
     return f"{word}: the guest has no such command (give --package {_PACKAGES.get(word, word)}, if Debian has it)"
 
 
+def left_behind(argv: list[str], copied: tuple[Path, ...]) -> str | None:
+    """Return the message for an argument that is a file in the current folder or below it, but is not among the files `copied`
+    to the guest. `run` copies only what the first word names."""
+    names = {path.name for path in copied}
+    for word in argv[1:]:
+        if not os.path.isabs(word) and os.path.isfile(word) and Path(word).name not in names:
+            return f"{word}: is not in the guest: --in {word} copies it into the command's folder"
+    return None
+
+
 def _place(path: str) -> str:
     """Convert a path of the guest to the form of `rootfs.files`."""
     parts = [part for part in path.split("/") if part]
