@@ -35,6 +35,7 @@ _MARKDOWN = MarkdownIt("commonmark").enable("table")
 _ATTRIBUTE = re.compile(r"""\b(?:href|src|srcset)="([^"]+)\"""")
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:")
 _MENTION = re.compile(r"(?<![\w/.-])(?!\w+/(?:NAME|toy)/)(?:docs|studies|spec|rtl|linux|machine|python)/[\w/.-]*\w\.md\b")
+_NAME = re.compile(r"`([a-z0-9]+(?:_[a-z0-9]+){4,})`")
 _COMMAND = re.compile(r"(?<![\w/])\./trapless(?= )((?:[^\n`|;&<>()#\\]|\\\n|<(?=[A-Z]))*)")
 _WORD = re.compile(r"'[^']*'|\"[^\"]*\"|\[|\]|[^\s'\"\[\]]+")
 
@@ -117,6 +118,19 @@ def lost_mentions(name: str, root: Path = ROOT) -> Iterator[str]:
     for found in sorted(set(_MENTION.findall(text))):
         if not (root / found).is_file():
             yield f"names {found}, which does not exist"
+
+
+def lost_names(path: Path, root: Path = ROOT) -> Iterator[str]:
+    """Yield names of five words and more, such as those of tests, that a page gives but that are nowhere else in the checkout."""
+    for name in sorted(set(_NAME.findall(path.read_text())) - _words(root)):
+        yield f"names {name}, which does not exist"
+
+
+@cache
+def _words(root: Path) -> frozenset[str]:
+    """Return all words of files that are not pages."""
+    files = [root / name for name in tracked(root) if not name.endswith(".md")]
+    return frozenset(word for file in files for word in re.findall(r"\w+", file.read_text(errors="replace")))
 
 
 def too_large(path: Path, root: Path = ROOT) -> Iterator[str]:
@@ -212,6 +226,7 @@ def faults(root: Path = ROOT) -> list[str]:
         if name.endswith((".md", ".ipynb")):
             found += (f"{name}: {fault}" for fault in broken_links(path, root))
         if name.endswith(".md"):
-            found += (f"{name}: {fault}" for fault in (*too_large(path, root), *bad_code(path), *bad_commands(path)))
+            found += (f"{name}: {fault}" for fault in (
+                *too_large(path, root), *lost_names(path, root), *bad_code(path), *bad_commands(path)))
         found += (f"{name}: {fault}" for fault in lost_mentions(name, root))
     return found

@@ -44,6 +44,7 @@ def checkout(tmp_path: Path) -> Path:
         ("[outside](../../etc/passwd)", "link to ../../etc/passwd: no such file"),
         ('<img src="none.svg">', "link to none.svg: no such file"),
         (f"See {LOST}.", f"names {LOST}, which does not exist"),
+        ("`a_test_that_is_not_there`", "names a_test_that_is_not_there, which does not exist"),
         ("line\n" * 201, "201 lines, more than 200: split it"),
         ("| a |" + " b |" * 7 + "\n|" + " --- |" * 8 + "\n", "a table of 8 columns, more than 7: put some into a file beside it"),
         ("```toml\na = = 1\n```", "line 1: not toml: "),

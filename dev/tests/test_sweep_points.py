@@ -205,6 +205,18 @@ def test_a_program_says_what_its_figures_are(tmp_path: Path) -> None:
                                 "c": {"unit": "1", "direction": None, "meaning": ""}}
 
 
+@pytest.mark.parametrize(("text", "line"), [
+    ("[1]", "must be a JSON object of names and numbers"),
+    ('{"a": 1, "b": "x"}', 'b: must be a number, or a table with a number `value`, not "x"'),
+    ('{"b": {"unit": "us"}}', 'b: must be a number, or a table with a number `value`, not {"unit": "us"}'),
+])
+def test_figures_that_are_none(tmp_path: Path, text: str, line: str) -> None:
+    (tmp_path / "figures.json").write_text(text)
+    with pytest.raises(UserError) as found:
+        record.of_program(tmp_path)
+    assert str(found.value) == f"/job/out/figures.json: {line}"
+
+
 def test_sections_are_those_of_profiles() -> None:
     profile = tomllib.loads((MACHINE / "profiles" / "server.toml").read_text())
     assert set(profile) - {"name"} == set(point.SECTIONS)

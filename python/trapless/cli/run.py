@@ -20,7 +20,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="host folder for what the command writes to /job/out")
     parser.add_argument("--interactive", action="store_true", help="start a shell on the console")
     parser.add_argument("--trace", type=trace_file, metavar="FILE[,...]",
-                     help="trace memory accesses: grain=page|line, from=start|roi|milestone:N|instructions:N, kernel")
+                     help="write memory accesses to FILE. Options: grain=page (default) or line; from=roi, start, "
+                          "milestone:N or instructions:N (default: roi, or start if there is none); kernel (also the kernel's)")
     parser.add_argument("--smu", choices=("model", "rtl"), default="model",
                      help="the SMU: the reference model, or its RTL under Verilator (built if it does not exist yet)")
     parser.add_argument("--gdb", metavar="PLACE[,nowait]", help="wait for GDB at PORT, HOST:PORT or unix:PATH")

@@ -107,7 +107,7 @@ def over_time(record: dict) -> dict:
     window = max(one["window_ns"] for one in series)
     counts = [0] * max(-(-len(one["counts"]) * one["window_ns"] // window) for one in series)
     for one in series:
-        # The windows of a long series are two, four, ... times as long.
+        # The simulator doubles a series' window when the series gets too long; `window` is the longest.
         for number, count in enumerate(one["counts"]):
             counts[number * one["window_ns"] // window] += count
     return {"window_s": window / 1e9, "window_faults": counts}

@@ -47,9 +47,12 @@ def of_ycsb(text: str) -> dict:
 def of_any(text: str) -> dict:
     """Return the figures of a user's program: names and numbers, or tables as for `columns_said`."""
     said = json.loads(text)
+    if not isinstance(said, dict):
+        raise UserError("must be a JSON object of names and numbers")
     values = {name: value.get("value") if isinstance(value, dict) else value for name, value in said.items()}
-    if not all(isinstance(value, int | float) for value in values.values()):
-        raise UserError("not a table of names and numbers")
+    for name, value in values.items():
+        if not isinstance(value, int | float):
+            raise UserError(f"{name}: must be a number, or a table with a number `value`, not {json.dumps(said[name])}")
     return values
 
 

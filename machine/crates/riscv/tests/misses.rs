@@ -271,7 +271,8 @@ fn the_installed_page_has_the_rights_that_the_entry_carried() {
     assert_eq!(rig.only_trap(), (cause::FETCH_PAGE, VA));
 }
 
-/// REQ: SMU-3: the walker uses the value in the answer and faults after four retries.
+/// REQ: SMU-3: the walker uses the value in a changed answer. The fifth such answer in a row is a page fault (spec/isa.md, "What
+/// the walker does with an answer").
 #[test]
 fn changed_answers_are_used_and_counted() {
     let mut rig = user_load();

@@ -31,8 +31,8 @@ pub struct Import {
     /// Store at most N accesses.
     #[arg(long, value_name = "N")]
     limit: Option<Count>,
-    /// For csv: names of the columns, in place of a first line that names them: time, address, page, object, kind, size, thread,
-    /// or -.
+    /// For csv: the names of the columns in their order, if the file has no first line that names them. A name is time, address,
+    /// page, object, kind, size or thread; `-` leaves a column out.
     #[arg(long, value_name = "A,B,...")]
     columns: Option<String>,
     /// For objects: their numbers are positions in units of BYTES, and an access touches each page that the object's size

@@ -19,7 +19,8 @@ pub struct Info {
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
-    /// Share of the accesses that must hit in the working set.
+    /// A number above 0, at most 1. The working set is the smallest memory in which this part of all accesses hits; the
+    /// hottest pages are the fewest pages that get this part of all accesses.
     #[arg(long, default_value_t = SHARE, value_parser = share)]
     share: f64,
     /// For traces of the machine: the address space, given as the page number of its root page table.
