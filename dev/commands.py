@@ -47,7 +47,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     attack.add_argument("--rounds", type=int, default=10_000, metavar="N",
                         help="number of rounds, each of which reuses a block (default 10000)")
     attack.add_argument("--way", choices=("truncate", "punch", "collapse", "unmap", "mixed"), default="mixed",
-                        help="how blocks are given back (default mixed)")
+                        help="how blocks are given back; mixed: a way drawn for each round (default mixed)")
     attack.add_argument("--kind", choices=KINDS[2:], default="hwdp", help="kind of paging (default hwdp)")
     attack.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the random choices (default 1)")
     attack.add_argument("--kernel", type=Path, metavar="IMAGE", help="run this kernel instead of the patched one")
@@ -65,18 +65,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     stc = commands.add_parser("stc", help="check on self-checking kernels that no race leads a page fault to a wrong page table")
     stc.add_argument("test", nargs="*", help="run only these tests of stc-check")
     stc.add_argument("--kernel", default="plain", metavar="plain|debug|kcsan|IMAGE",
-                     help="debug has KASAN, lockdep and more; kcsan has KCSAN (x86_64); or an image (default plain)")
+                     help="plain: the patched kernel (default); debug: one with KASAN, lockdep and more checks; kcsan: one with "
+                          "KCSAN, on x86_64; or a kernel image")
     stc.add_argument("--on", choices=("machine", "riscv64", "x86_64"), default="machine",
-                     help="the machine, or QEMU with a processor of this architecture (default machine)")
+                     help="run on the machine (default), or on QEMU with a processor of this architecture")
     stc.add_argument("--design", action="append", metavar="WORDS",
-                     help="value of the boot parameter stc=; may be repeated (default: a list of designs)")
+                     help="value of the boot parameter stc=; may be repeated (default: each of a list of designs)")
     stc.add_argument("--factor", type=int, default=1, metavar="N", help="multiply the number of steps by N (default 1)")
     stc.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the random choices (default 1)")
     stc.add_argument("--append", default="", metavar="TEXT", help="text to add to the kernel's command line")
     stc.add_argument("--out", type=Path, default=Path("out/stc"), metavar="DIR", help="where logs go (default out/stc)")
 
     test = commands.add_parser("test", help="run all tests")
-    test.add_argument("--all", action="store_true", help="run the long tests, too")
+    test.add_argument("--all", action="store_true", help="also run the long tests")
     test.add_argument("--again", action="store_true", help="also run tests that passed before on the same files")
     test.add_argument("suite", nargs="*", help="run only these suites")
 
@@ -85,7 +86,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     goals.add_argument("--quick", action="store_true", help="use smaller loads")
     goals.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     goals.add_argument("--docs", action="store_true",
-                       help="write the figures of goals into the documents; do not compare the tables that the documents have")
+                       help="write the figures of goals into the documents; do not compare the tables in the documents")
 
     speed = commands.add_parser("speed", help="compare the speed of the machine and of QEMU, in instructions per second")
     speed.add_argument("--out", type=Path, default=Path("out/speed"), metavar="DIR",
@@ -106,13 +107,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 
     linux = commands.add_parser("rtl-linux", help="boot Linux on the core in RTL, and measure the cycles of a page miss by kind")
     linux.add_argument("--count", type=int, default=1000, metavar="N", help="number of misses with each kind (default 1000)")
-    linux.add_argument("--kind", action="append", choices=KINDS,
-                       help="measure only this kind; may be repeated (default: all kinds)")
+    linux.add_argument("--kind", action="append", choices=[kind for kind in KINDS if kind != "ideal"],
+                       help="measure only this kind; may be repeated (default: osdp, emulated, trap and hwdp)")
     linux.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     linux.add_argument("--root", type=Path, metavar="IMAGE", help="use this root image (default: it is built)")
     linux.add_argument("--shell", metavar="COMMAND", help="only type this into the guest's shell, without measuring")
 
-    predict = commands.add_parser("rtl-predict", help="predict the results of rtl-linux with the machine, and print the error")
+    predict = commands.add_parser("rtl-predict", help="predict the results of rtl-linux with the machine, and print the errors")
     predict.add_argument("record", type=Path, nargs="?", help="record that rtl-linux wrote (default: that of its last run)")
 
     bench = commands.add_parser("rtl-bench",
@@ -136,12 +137,14 @@ def add(parser: argparse.ArgumentParser) -> None:
         check = commands.add_parser(name, help=what, add_help=False, prefix_chars="\0")
         check.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="arguments of the program; its --help lists them")
 
-    curves = commands.add_parser("mrc-check", help="compare trapless-pagesim's miss-ratio curves with libCacheSim, by request")
+    curves = commands.add_parser("mrc-check",
+                                 help="compare trapless-pagesim's miss-ratio curves with libCacheSim's, request by request")
     curves.add_argument("file", type=Path, nargs="*", metavar="FILE",
-                        help="traces, or files whose names have oracleGeneral (default: requests that are made up)")
+                        help="traces, or files in oracleGeneral format whose names contain this word (default: made-up requests)")
     curves.add_argument("--policy", default="lru,fifo,clock,arc,s3-fifo", metavar="LIST",
                         help="only these of lru,fifo,clock,arc,s3-fifo (default: all)")
-    curves.add_argument("--sizes", default="20,57,100,1000", metavar="LIST", help="pages (default 20,57,100,1000)")
+    curves.add_argument("--sizes", default="20,57,100,1000", metavar="LIST",
+                        help="sizes of memory in pages (default 20,57,100,1000)")
 
     reference = commands.add_parser("reference", help="write the generated pages: commands, keys of profiles, goals")
     reference.add_argument("--check", action="store_true", help="only check whether the pages are up to date")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paging simulator's log of faults as a data frame."""
+"""Loads the paging simulator's log of faults as a data frame."""
 
 from __future__ import annotations
 

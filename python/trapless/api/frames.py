@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data frames of records, with units."""
+"""Converts records to data frames with units, and back."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from trapless.results.columns import Column
 
 def frame_of(rows: list[dict], names: Collection[str] = (),
              known: Mapping[str, Column] = MappingProxyType({})) -> pd.DataFrame:
-    """Return rows as a data frame. `attrs` has `units`, `directions` and `meanings` of all columns of numbers, except those that
-    name a row. They come from `known`, by key. An interval has the unit of its figure. An undeclared column has the unit 1.
+    """Return rows as a data frame. `attrs` has `units`, `directions` and `meanings` of all columns of numbers except `names`, the
+    columns that name a row. `known` gives them by key. An interval has the unit of its figure. A column that is not in `known`
+    has the unit 1.
     """
     frame = pd.DataFrame(rows)
     typed = {key: columns.of(known, key) for key in frame.columns

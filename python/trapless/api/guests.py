@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests: one run, or a sweep of many."""
+"""Runs guests: a single one, or a sweep of many."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Result:
         return self
 
     def frame(self) -> pd.DataFrame:
-        """Return one row: values, statuses, figures; units are in its `attrs`. `pandas.concat` joins the rows of several
-        results."""
+        """Return a frame of one row with values, statuses and figures. Units are in its `attrs`. `pandas.concat` joins the rows
+        of several results."""
         return frame_of([{**self.values, "status": self.status, "exit_status": self.exit_status, **self.figures}],
                         names=set(self.values), known=record.columns_of([{"columns": self.columns}]))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of data frames and of experiments: interactive ones for the screen, others for print."""
+"""Draws figures of data frames and of experiments: interactive ones for the screen, and others for print."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def plot(what: pd.DataFrame | str | Path, x: str | None = None, y: str | None = 
          form: str | None = None, stacked: bool = False, log: bool = False, figure: str | None = None) -> go.Figure:
     """Draw an interactive figure (Plotly) of a data frame's columns, or a figure that an experiment defines.
 
-    With `y` over `x`: a line or a group of bars for each value of `series`; rows that share all three names are repetitions, and
-    become their mean with its 95 % interval as error bar. `form` is `bars` or `lines` (default: lines if `x` has numbers, else
-    bars). If `x` has words, they keep the order of the rows. `stacked` stacks bars; `log` makes an x axis of numbers logarithmic.
+    With `x` and `y`, it draws `y` over `x`, as a line or a group of bars for each value of `series`. Rows with the same `x` and
+    the same `series` are repetitions: it draws their mean, with its 95 % interval as error bar. `form` is `bars` or `lines`
+    (default: lines if `x` has numbers, else bars). If `x` has words, they keep the order of the rows. `stacked` stacks bars.
+    `log` makes an x axis of numbers logarithmic.
 
     Without x and y, it draws a figure as the experiment defines it. `what` is then the result of `experiment` or `load`, a folder
     of results, or the name of an experiment with results in out/NAME. `figure` names one of the experiment's figures (default:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as data frames: of an experiment, of files in a folder, or of a comparison."""
+"""Returns results as data frames: of an experiment, of files in a folder, or of a comparison."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def experiment(name: str, *, quick: bool = True, kinds: str | Iterable[str] = ()
     row for each of its points.
 
     `quick` takes smaller loads; the full form may take hours. `settings` are values of the profile (`ssd.read_us`), and `ssd` for
-    the name or file of another drive. Runs with a record in the cache are not run again. The column NAME has a figure's mean over
-    the seeds, the column NAME_ci half the width of its 95 % interval. Raises Error if there is no such experiment, or if a run
-    fails.
+    the name or file of another drive. Runs with a record in the cache are not run again. The column of a figure has its mean over
+    the seeds, and the column with `_ci` added to that name has half the width of its 95 % interval. Raises Error if there is no
+    such experiment, or if a run fails.
     """
     if name not in EXPERIMENTS:
         raise no_such("experiment", name, EXPERIMENTS)
@@ -59,8 +59,8 @@ def load(path: str | Path, *, runs: bool = False) -> pd.DataFrame:
     in runs.jsonl. Also reads a results.parquet by its name, which needs pyarrow.
 
     `attrs` has the columns' `units`, `directions` and `meanings`, and for an experiment its name, title, form and description. In
-    results of an earlier version, columns may have no declaration: their unit is 1. Error if there is no such file, or if it has
-    none of these results.
+    results of an earlier version, columns may have no declaration: their unit is 1. Raises Error if there is no such file, or if
+    it has none of these results.
     """
     path = Path(path)
     file = path / ("runs.jsonl" if runs else "results.json") if path.is_dir() else path
@@ -102,7 +102,7 @@ def _of_runs(text: str, known: Mapping[str, columns.Column]) -> pd.DataFrame:
 
 
 def _of_parquet(file: Path) -> pd.DataFrame:
-    """The frame of a results.parquet, where each field has its unit."""
+    """Make the frame of a results.parquet, in which each field has its unit."""
     read, known = parquet.read(file)
     frame = read.to_pandas()
     frame.attrs |= {"folder": str(file.parent), "units": {key: column.unit for key, column in known.items()},
@@ -115,8 +115,8 @@ def _of_parquet(file: Path) -> pd.DataFrame:
 def compare(a: str | Path, b: str | Path, *, every: bool = False) -> pd.DataFrame:
     """Compare two results of one experiment, as `./trapless compare` does: one row for each figure of each row that both have,
     with both means, the difference `b` - `a`, its 95 % interval (`low`, `high`) and a `verdict`
-    (docs/how-to/compare-two-results.md). `every` takes all figures of the runs, not only those of the tables. Error if there is
-    nothing to compare.
+    (docs/how-to/compare-two-results.md). `every` takes all figures of the runs, not only those of the tables. Raises Error if
+    there is nothing to compare.
     """
     rows = comparing.compare(comparing.read(Path(a)), comparing.read(Path(b)), every)
     return pd.DataFrame([{**row["names"], **{key: value for key, value in row.items() if key not in ("names", "runs")},

@@ -58,7 +58,7 @@ def _help(about: list[str]) -> int:
 
 
 def joined(argv: list[str]) -> list[str]:
-    """Join each --cflags and its value with `=`: argparse would take the value `-O3` for an option of this program."""
+    """Join each --cflags and its value with `=`. Otherwise argparse would take the value `-O3` for an option of this program."""
     at = argv.index("--cflags") if "--cflags" in argv[:-1] else None
     return argv if at is None else [*argv[:at], f"--cflags={argv[at + 1]}", *joined(argv[at + 2:])]
 

@@ -11,9 +11,9 @@ HELP = "compare two results of an experiment: differences with their intervals"
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.add_argument("a", type=Path, metavar="A", help="folder of an experiment's results, or its runs.jsonl")
-    parser.add_argument("b", type=Path, metavar="B", help="the results to compare with A; differences are those from A to B")
-    parser.add_argument("--all", action="store_true", help="compare every figure of the runs, not only those of the tables")
+    parser.add_argument("a", type=Path, metavar="A", help="folder of an experiment's results, or the runs.jsonl in it")
+    parser.add_argument("b", type=Path, metavar="B", help="the results to compare with A; a difference is B minus A")
+    parser.add_argument("--all", action="store_true", help="compare every figure in the runs, not only the figures of the tables")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the comparison to this file")
 
 

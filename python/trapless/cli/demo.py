@@ -14,7 +14,8 @@ HELP = "run fio with ideal, osdp and hwdp paging; write a table, results.json an
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.add_argument("--out", type=Path, default=Path("out/demo"), metavar="DIR", help="where results go (default out/demo)")
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="fio threads on one mapping (default 1)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N",
+                        help="number of fio threads, which share one mapping (default 1)")
     parser.add_argument("--serial", action="store_true", help="run one kind at a time, so that host times are not disturbed")
     parser.add_argument("--quick", action="store_true", help="make only a quarter of the reads")
     parser.add_argument("--docs", action="store_true", help="write the new table and figure into README.md")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands share, and the requests made from them."""
+"""Adds options that several commands share, and makes requests from their values."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def profile_options(command: argparse.ArgumentParser) -> None:
     """Add the options of the machine and of its kernel."""
     add_option(command, "profile")
     command.add_argument("--ssd", metavar="NAME|FILE",
-                         help="model of the drives (default: that of the profile; see docs/reference/nvme.md)")
+                         help="model of the drives, built in or a TOML file (default: the profile's; docs/reference/nvme.md)")
     for word in ("set", "kernel"):
         add_option(command, word)
 
@@ -86,7 +86,7 @@ def kinds_of(option: str, text: str | None) -> tuple[str, ...]:
 
 
 def count(args: argparse.Namespace, option: str, least: int = 1) -> int | None:
-    """Return the value of a number option. UserError if it is too small."""
+    """Return the value of an option that is a number. Raises UserError if it is less than `least`."""
     value = getattr(args, option)
     if value is not None and value < least:
         raise UserError(f"--{option} must be at least {least}, not {value}")
@@ -94,8 +94,8 @@ def count(args: argparse.Namespace, option: str, least: int = 1) -> int | None:
 
 
 def check_built_in(args: argparse.Namespace) -> None:
-    """Raise UserError if a profile or a drive is neither a file nor built into the machine. Called before anything is built for
-    it."""
+    """Raise UserError if a profile or a drive is neither a file nor built into the machine. This is checked before anything is
+    built."""
     for option, folder in (("profile", MACHINE / "profiles"), ("ssd", MACHINE / "profiles" / "ssd")):
         name = getattr(args, option, None)
         known = sorted(file.stem for file in folder.glob("*.toml"))
@@ -111,7 +111,7 @@ def request(args: argparse.Namespace, argv: list[str], **more: object) -> Reques
 
 
 def elf_options(args: argparse.Namespace, argv: list[str]) -> list[str]:
-    """Return the machine's options for a bare-metal program. UserError for an option that applies only to guests."""
+    """Return the machine's options for a bare-metal program. Raises UserError for an option that applies only to guests."""
     others = {f"--{word}": getattr(args, option.name) not in (option.default, [])
               for word, option in OPTIONS.items() if not option.metadata["bare"]}
     others |= {f"--{name}": getattr(args, name.replace("-", "_"))

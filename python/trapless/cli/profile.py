@@ -19,14 +19,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("out/profile"), metavar="DIR",
                          help="where results go (default out/profile); the command's own files go to DIR/job")
     parser.add_argument("--from", metavar="FROM", dest="since",
-                         help="measure from `start`, in `roi`s (default with --kind), or from "
-                              "`milestone:N` (default otherwise: 1) or `instructions:N` on")
+                         help="what to measure: everything (`start`), the regions of interest (`roi`), or everything from "
+                              "`milestone:N` or `instructions:N` on (default: `roi` with --kind, `start` with --elf, otherwise "
+                              "`milestone:1`, which comes just before the command)")
     parser.add_argument("--symbols", action="append", default=[], metavar="FILE[@BASE]",
-                         help="ELF file with names for the functions of a guest program, loaded at this hexadecimal address")
+                         help="ELF file with names for the functions of a guest program, which is loaded at the hexadecimal "
+                              "address BASE; may be repeated")
     parser.add_argument("--compare", metavar="KIND,...",
                          help="run once for each of these kinds, and make one table of all runs")
     parser.add_argument("--categories", type=Path, metavar="FILE",
-                        help="use this table of categories (docs/explanation/attribution.md)")
+                        help="table of categories (default: that for this repository's kernel; docs/explanation/attribution.md)")
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:

@@ -12,7 +12,7 @@ HELP = "make a site of all results, with the papers' values beside ours"
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.add_argument("--from", type=Path, default=Path("out"), metavar="DIR", dest="source",
-                        help="where experiments left their results (default out)")
+                        help="folder in which experiments left their results (default out)")
     parser.add_argument("--out", type=Path, default=Path("out/report"), metavar="DIR", help="where pages go (default out/report)")
 
 

@@ -23,10 +23,12 @@ def add(parser: argparse.ArgumentParser) -> None:
                      help="write memory accesses to FILE. Options: grain=page (default) or line; from=roi, start, "
                           "milestone:N or instructions:N (default: roi, or start if there is none); kernel (also the kernel's)")
     parser.add_argument("--smu", choices=("model", "rtl"), default="model",
-                     help="the SMU: the reference model, or its RTL under Verilator (built if it does not exist yet)")
-    parser.add_argument("--gdb", metavar="PLACE[,nowait]", help="wait for GDB at PORT, HOST:PORT or unix:PATH")
+                     help="the SMU: model, the reference model (default), or rtl, its RTL under Verilator (built if it does not "
+                          "exist yet)")
+    parser.add_argument("--gdb", metavar="PLACE[,nowait]",
+                     help="wait for GDB at PORT of this host, HOST:PORT or unix:PATH; with nowait, listen but begin at once")
     parser.add_argument("--check-atomic", action="store_true",
-                     help="check every miss that the SMU serves; fail if the guest's Linux causes one in atomic context")
+                     help="check every miss that the SMU serves; fail if the guest's Linux causes a miss in atomic context")
     parser.add_argument("--stats", type=Path, metavar="FILE", help="write the machine's record to this file (JSON)")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from trapless.base.ui import UserError
 from trapless.cli.options import count, kinds_of, profile_options
 
-HELP = "run experiments, which leave records, tables and plots in out/NAME; without a name, list them"
+HELP = "run experiments, and write records, tables and plots to out/NAME; without a name, list all experiments"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -18,17 +18,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="*", metavar="NAME", help="an experiment, or `all`")
     parser.add_argument("--out", type=Path, metavar="DIR",
                         help="where results go (default out/NAME); with several experiments, DIR/NAME")
-    parser.add_argument("--kinds", metavar="KIND,...", help="measure only these kinds")
+    parser.add_argument("--kinds", metavar="KIND,...",
+                        help="measure only these kinds of paging, for example osdp,hwdp (default: all kinds of the experiment)")
     parser.add_argument("--quick", action="store_true", help="use smaller loads")
-    parser.add_argument("--serial", action="store_true", help="do one run at a time")
+    parser.add_argument("--serial", action="store_true", help="make one run at a time")
     parser.add_argument("--measured", action="store_true", help="show the results of the last run without a new run")
     parser.add_argument("--parquet", action="store_true", help="also write results.parquet, with typed columns (needs pyarrow)")
     parser.add_argument("--docs", action="store_true", help="write the tables into the documents that show them")
     parser.add_argument("--traces", type=Path, metavar="DIR",
-                            help="aspf-*: folder of the traces (default: where `./trapless dev workloads` writes them)")
+                            help="for aspf-*: folder of the traces (default: where `./trapless dev workloads` writes them)")
     parser.add_argument("--frames", type=int, metavar="N",
-                            help="aspf-*: memory in pages of 4 KiB (default: by the paper's rule)")
-    parser.add_argument("--jobs", type=int, metavar="N", help="number of runs at a time (default: two; aspf-*: number of cores)")
+                            help="for aspf-*: size of memory in pages of 4 KiB (default: by the paper's rule)")
+    parser.add_argument("--jobs", type=int, metavar="N",
+                        help="number of runs at a time (default: 2; for aspf-*: the number of cores)")
     profile_options(parser)
 
 

@@ -10,22 +10,24 @@ from pathlib import Path
 from trapless.base.arguments import TRACE_WORDS
 from trapless.base.ui import UserError
 
-HELP = "show a memory access trace (of run --trace), record a program of this host, or import another tool's trace"
+HELP = "show a memory access trace of run --trace, record a program on this host, or import another tool's trace"
 USAGE = "trapless trace info|dump FILE | import [OPTIONS] FILE | [OPTIONS] -- COMMAND [ARGUMENT]..."
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.add_argument("what", nargs="?", metavar="|".join(TRACE_WORDS),
-                        help="show sums, show every entry, or store a trace of another tool")
+                        help="info: show totals; dump: show every entry; import: convert another tool's trace")
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE",
-                        help="the trace; for import: the other tool's trace (docs/reference/pagesim-import.md)")
-    parser.add_argument("--out", metavar="FILE", help="where the new trace goes (default COMMAND.trace, or FILE.trace here)")
-    parser.add_argument("--skip", metavar="N", help="leave out the first N accesses (k: thousands, M: millions, G: billions)")
+                        help="the trace; with import, the other tool's trace (docs/reference/pagesim-import.md)")
+    parser.add_argument("--out", metavar="FILE",
+                        help="file for the new trace (default: COMMAND.trace, or with import FILE.trace, in the current folder)")
+    parser.add_argument("--skip", metavar="N", help="leave out the first N accesses; N may end in k, M or G (10^3, 10^6, 10^9)")
     parser.add_argument("--with", metavar="NAME", choices=("tracer", "lackey"),
-                        help="what records: tracer (default where it can be compiled), or valgrind's lackey, which is slower")
-    parser.add_argument("--limit", metavar="N", help="end the command, or the trace, after N accesses")
-    parser.add_argument("--format", metavar="NAME", help="import: the other tool's format, if the file does not name it")
+                        help="the recorder: tracer (default if it can be compiled), or valgrind's lackey, which is slower")
+    parser.add_argument("--limit", metavar="N", help="store at most N accesses; a recorded command is ended then")
+    parser.add_argument("--format", metavar="NAME",
+                        help="with import: the other tool's format (default: found from the file's content)")
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:

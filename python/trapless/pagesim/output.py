@@ -13,7 +13,7 @@ ORIGINS = ("neighbour", "set", "successor", "reconstruct")
 PARTS = ("head", "middle", "end")
 """Thirds of a time slice."""
 SHARES = {"share_5": "0.05", "share_10": "0.1"}
-"""The processor's share over the first 5 % and 10 % of the run (ASPF figure 9)."""
+"""Parts of a run, the first 5 % and 10 %, for which each process's share of the processor is shown (ASPF figure 9)."""
 PROCESS = word("process", "process", "Name of a process.")
 TIME = Column("time_s", "time s", "Simulated time until the last process ends.", "s", LOWER, ".3f")
 WAITING = Column("waiting_share", "waiting %",
@@ -72,7 +72,7 @@ OF_LATENCIES = tuple(
 
 
 def take(record: dict, *parts: Callable[[dict], dict]) -> dict:
-    """Return the values of these parts of a record, `figures` first."""
+    """Return the values of `figures` and of the other `parts` of a record."""
     try:
         return {key: value for part in (figures, *parts) for key, value in part(record).items()}
     except (KeyError, TypeError, ValueError) as error:
@@ -80,7 +80,7 @@ def take(record: dict, *parts: Callable[[dict], dict]) -> dict:
 
 
 def figures(record: dict) -> dict:
-    """Values that every table may show."""
+    """Return the values that every table may show."""
     return {
         "time_s": record["time_ns"] / 1e9,
         "waiting_share": 100 * record["waited_ns"] / max(record["time_ns"], 1),
@@ -95,14 +95,15 @@ def figures(record: dict) -> dict:
 
 
 def latencies(record: dict) -> dict:
-    """How long accesses waited for their pages. Values are None if no access waited. Empty for a record of an earlier version."""
+    """Return how long accesses waited for their pages. A value is None if no access waited. The record of an earlier version has
+    none of these values."""
     found = record.get("latency", {})
     return {f"{key}_{number}_us": None if (value := found[name][f"{number}_ns"]) is None else value / 1e3
             for name, (key, _) in _LATENCIES.items() if name in found for number in _NUMBERS}
 
 
 def over_time(record: dict) -> dict:
-    """Faults of all processes in windows of time."""
+    """Return the faults of all processes in windows of time."""
     series = [process["timeline"] for process in record["processes"]]
     window = max(one["window_ns"] for one in series)
     counts = [0] * max(-(-len(one["counts"]) * one["window_ns"] // window) for one in series)
@@ -114,7 +115,7 @@ def over_time(record: dict) -> dict:
 
 
 def processes(record: dict) -> dict:
-    """Values of each process, as a list."""
+    """Return the values of each process, as a list."""
     return {"each": [{
         "process": process["name"],
         "process_faults": process["faults"],
@@ -127,7 +128,7 @@ def processes(record: dict) -> dict:
 
 
 def timelines(record: dict) -> dict:
-    """Faults of each process in windows of time."""
+    """Return the faults of each process in windows of time."""
     return {"timelines": [{
         "process": process["name"],
         "window_s": process["timeline"]["window_ns"] / 1e9,
@@ -136,7 +137,7 @@ def timelines(record: dict) -> dict:
 
 
 def prefetches(record: dict) -> dict:
-    """Pages that were read ahead, by origin, and how many of them were accessed before they were evicted again."""
+    """Return, for each origin, how many pages were read ahead, and which share of those accessed or evicted was accessed."""
     found = {}
     for origin in ORIGINS:
         counts = record["prefetch"].get(origin, {"issued": 0, "useful": 0, "useless": 0})
@@ -147,5 +148,5 @@ def prefetches(record: dict) -> dict:
 
 
 def costs(record: dict) -> dict:
-    """Costs of the policy's own lists and sets: the most bytes that they took, and the number of their changes."""
+    """Return the costs of the policy's own lists and sets: the most bytes that they took, and the number of their changes."""
     return {f"bookkeeping_{key}": record["bookkeeping"][key] for key in ("bytes", "operations")}

@@ -4,9 +4,9 @@
 `trapless-pagesim` contains the text of this file, and runs `python3 -c TEXT FILE.py` for `policy = "python:FILE.py"`. Standard
 input is a socket to the simulator, which asks one question at a time:
 
-    question   op (1 byte), 3 bytes of nothing, process (4), page (8), time (8), another number (8)
+    question   op (1 byte), 3 unused bytes, process (4), page (8), time (8), another number (8)
     answer     kind (4 bytes: DONE, ASK, FAILED or BEGUN), number of orders (4), value (8); then the orders, 16 bytes each:
-               op (1), origin (1), 2 bytes of nothing, process (4), page (8)
+               op (1), origin (1), 2 unused bytes, process (4), page (8)
 
 All numbers are little-endian. In an answer of kind ASK, the last order is the question, and the simulator answers with a question
 in its usual form. In an answer of kind FAILED, text follows instead of orders; the number of orders is its length in bytes. The
@@ -26,7 +26,7 @@ from types import FrameType, TracebackType
 from typing import NamedTuple
 
 HOOKS = ("fault", "wait", "used", "evicted", "enter", "slice", "goes_on", "leave", "call")
-"""Methods that a policy may have. The number of a question is the index of its method."""
+"""Methods that a policy may have. The `op` of a question is the index of its method."""
 SETTINGS, AREAS = 100, 101
 DONE, ASK, FAILED, BEGUN = range(4)
 PREFETCH, DEMOTE, KEEP, CALL_AT, PAGE, READY = range(6)
@@ -54,7 +54,7 @@ class Page(NamedTuple):
     place: str
     """One of "device", "reading", "resident", "writing"."""
     arrives: int
-    """Time at which a page that is being read arrives, ps."""
+    """Time at which the page arrives if it is being read, ps; otherwise 0."""
     accessed: bool
     dirty: bool
     origin: str
@@ -76,41 +76,42 @@ class Core:
         self._ends: list[list[int]] = []
 
     def mapped(self, pid: int, page: int) -> bool:
-        """Whether the process's address space has this page."""
+        """Return whether the process's address space has this page."""
         at = bisect_right(self._starts[pid], page) - 1
         return at >= 0 and page < self._ends[pid][at]
 
     def area(self, pid: int, page: int) -> tuple[int, int] | None:
-        """The mapped range around a page: its first page, and its last page plus one."""
+        """Return the mapped range around a page: its first page, and its last page plus one; None if the page is not mapped."""
         at = bisect_right(self._starts[pid], page) - 1
         return (self._starts[pid][at], self._ends[pid][at]) if at >= 0 and page < self._ends[pid][at] else None
 
     def prefetch(self, pid: int, page: int, origin: str = "neighbour") -> None:
-        """Begins to read a page if it is mapped, is out of memory, and a frame is available at once."""
+        """Begin to read a page if it is mapped, is out of memory, and a frame is available at once. Otherwise, do nothing."""
         self._order(PREFETCH, pid, page, ORIGINS.index(origin) if origin in ORIGINS[1:] else _refuse(
             f"prefetch: origin {origin!r} is not one of {', '.join(ORIGINS[1:])}"))
 
     def demote(self, pid: int, page: int) -> None:
-        """Says that a page will not be used soon. If it is in memory, it is evicted before others."""
+        """Say that a page will not be used soon. If it is in memory, it is evicted before others."""
         self._order(DEMOTE, pid, page)
 
     def keep(self, pid: int, page: int) -> None:
-        """Keeps a page that is being written in its frame."""
+        """Keep a page that is being written: it stays in its frame after the write. Do nothing for other pages."""
         self._order(KEEP, pid, page)
 
     def call_at(self, time: int) -> None:
-        """Arranges a call of the method `call` at this time, which must be later than now."""
+        """Arrange a call of the method `call` at this time, which must be later than now."""
         if time <= self.now:
             _refuse(f"call_at: {time} ps is not later than now, {self.now} ps")
         self._order(CALL_AT, 0, time)
 
     def page(self, pid: int, page: int) -> Page:
-        """Asks the simulator about a page. This takes as long as a fault, while `mapped` and `area` are fast."""
+        """Ask the simulator about a page. It takes the host as long as a call of `fault`. `mapped` and `area` are fast."""
         _, place, flags, _, arrives = self._ask(PAGE, pid, page)
         return Page(PLACES[place], arrives, bool(flags & 1), bool(flags & 2), ORIGINS[flags >> 2])
 
     def ready(self) -> tuple[int | None, int]:
-        """Asks which process would run next, and how many processes sleep. This takes as long as a fault."""
+        """Ask which process would run next (None: no process), and how many processes sleep. It takes the host as long as a
+        call of `fault`."""
         _, asleep, following, _, _ = self._ask(READY, 0, 0)
         return (following - 1 if following else None), asleep
 
@@ -153,7 +154,7 @@ def _write(socket: int, text: bytes) -> None:
 
 
 def _number(hook: str, answer: object, usual: int) -> int:
-    """The number that sends a method's answer to the simulator. For None it is `usual`."""
+    """Return the number that stands for a method's answer in a message. For None it is `usual`, except for `wait`."""
     if hook == "wait":
         if answer not in ("spin", "switch"):
             _refuse(f"wait returned {answer!r}, not \"spin\" or \"switch\"")
@@ -168,7 +169,7 @@ def _number(hook: str, answer: object, usual: int) -> int:
 
 
 def _methods(policy: object) -> int:
-    """The methods of a policy as a set of bits."""
+    """Return the methods of a policy as a set of bits."""
     if not hasattr(policy, "fault"):
         _refuse("class Policy has no method fault(core, pid, page)")
     return sum(1 << number for number, hook in enumerate(HOOKS) if hasattr(policy, hook))
@@ -187,7 +188,7 @@ def _load(file: str, settings: dict) -> object:
 
 
 def _serve(socket: int, core: Core, policy: object) -> None:
-    """Answers until the simulator has no more questions."""
+    """Answer questions until the simulator has no more."""
     hooks = [getattr(policy, hook, None) for hook in HOOKS]
     wait, evicted, sliced, goes_on, call = (HOOKS.index(hook) for hook in ("wait", "evicted", "slice", "goes_on", "call"))
     enter, leave = HOOKS.index("enter"), HOOKS.index("leave")
@@ -227,7 +228,7 @@ def _serve(socket: int, core: Core, policy: object) -> None:
 
 
 def _place(error: BaseException, file: str, trace: TracebackType | None) -> str:
-    """The text of an error: file, line and what was wrong."""
+    """Return the text of an error: file, line and what was wrong."""
     line: int | None = None
     if isinstance(error, SyntaxError) and error.filename == file:
         line, text = error.lineno, f"SyntaxError: {error.msg}"

@@ -27,22 +27,22 @@ PYTHON = "python:"
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its title, the simulator's configuration (with absolute paths of traces), and more `KEY=VALUE` settings."""
+    """One run: its title, the simulator's configuration (with absolute paths of traces), and changes of it (`KEY=VALUE`)."""
 
     title: str
     config: dict
     settings: tuple[str, ...] = ()
 
     def traces(self) -> list[Path]:
-        """The traces of its processes."""
+        """Return the traces of its processes."""
         try:
             return [Path(process["trace"]) for process in self.config["process"]]
         except (KeyError, TypeError):
             raise UserError(f"{self.title}: a configuration needs [[process]] sections, each with a `trace`") from None
 
     def key(self, program: str) -> str:
-        """The key of its result. It depends on the program, the configuration, and the content of the traces and of a policy in
-        Python, but not on their paths. Files that such a policy imports do not count.
+        """Return the key of its result. It depends on the program, the configuration, and the content of the traces and of a
+        policy in Python, but not on their paths. Changes of files that such a policy imports do not change it.
         """
         known = [traces.key(path) for path in self.traces()]
         processes = [{**process, "trace": trace} for process, trace in zip(self.config["process"], known, strict=True)]
@@ -56,7 +56,7 @@ class Run:
 
 
 def policy_file(policy: object) -> Path | None:
-    """The file of a policy in Python (`python:FILE.py`); None for any other policy."""
+    """Return the file of a policy in Python (`python:FILE.py`), or None for any other policy."""
     return Path(policy.removeprefix(PYTHON)) if isinstance(policy, str) and policy.startswith(PYTHON) else None
 
 
@@ -83,14 +83,15 @@ class Failure:
     reason: str
 
     def __str__(self) -> str:
-        """One line."""
+        """Return title and reason in one line."""
         return f"{self.title}: {self.reason}"
 
 
 def run_all(runs: Sequence[Run], jobs: int | None = None, keep_going: bool = True,
             simulator: Path | None = None) -> list[dict | Failure]:
-    """Return the results of all runs in their order. Runs without a known result run now, `jobs` at a time (default: all
-    cores). Without `keep_going`, the first failure ends this. `simulator` is a program to use in place of the project's.
+    """Return the results of all runs in their order. Runs without a known result run now, `jobs` at a time (default: as many as
+    the host has cores). A failed run has a Failure as its result; without `keep_going`, the first failure raises UserError.
+    `simulator` is a program to use in place of the project's.
     """
     program = build.pagesim(simulator)
     program_key = content_key(program)
@@ -121,7 +122,7 @@ def run_all(runs: Sequence[Run], jobs: int | None = None, keep_going: bool = Tru
 
 
 def records(runs: Sequence[Run], jobs: int | None = None) -> list[dict]:
-    """Return the results of all runs. A failed run ends the command."""
+    """Return the results of all runs. Raises UserError if a run fails."""
     return [result for result in run_all(runs, jobs, keep_going=False) if isinstance(result, dict)]
 
 
@@ -135,7 +136,7 @@ def _work_folder() -> tempfile.TemporaryDirectory:
 
 
 def _fresh(program: Path, run: Run, stem: Path) -> dict:
-    """Run a simulation with the files `stem`.toml, .json and .log. UserError says why there is no record."""
+    """Run a simulation with the files `stem`.toml, .json and .log. Raises UserError, with the reason, if it leaves no record."""
     config, record, log = (stem.with_suffix(suffix) for suffix in (".toml", ".json", ".log"))
     config.write_text(tomli_w.dumps(run.config))
     command = [program, "run", config, "--json", record, "--progress"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded traces, their summaries, and the size of memory by the paper's rule."""
+"""Finds recorded traces and reads their summaries, which have the size of memory by the paper's rule."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ class Trace:
     path: Path
     accesses: int
     pages: int
-    """Footprint, in pages of 4 KiB."""
+    """Footprint: number of different pages of 4 KiB that the program accessed."""
     working_set: int
-    """The fewest pages that get 99 % of the accesses that miss the processor's cache. This is our reading of the paper's rule
-    (docs/decisions/053-working-set.md)."""
+    """The fewest pages that together get 99 % of the accesses that miss the processor's cache. This is our reading of the paper's
+    rule (docs/decisions/053-working-set.md)."""
     working_set_lru: int
-    """The fewest pages of LRU-managed memory in which 99 % of these accesses hit, without first accesses: another reading."""
+    """Another reading of the rule: the smallest memory with LRU, in pages, in which 99 % of these accesses hit. First accesses to
+    pages are not counted."""
 
 
 def find(names: Iterable[str], folder: Path | None = None) -> dict[str, Trace]:
-    """Return the traces of these programs. If some are missing, the error names all of them in one line."""
+    """Return the traces of these programs. Raises MissingTraces, which names all missing ones in one line."""
     folder = folder or FOLDER
     names = list(dict.fromkeys(names))
     missing = absent(names, folder)
@@ -52,7 +53,7 @@ def find(names: Iterable[str], folder: Path | None = None) -> dict[str, Trace]:
 
 
 def absent(names: Iterable[str], folder: Path) -> list[str]:
-    """Names of the programs that have no trace in this folder."""
+    """Return the names of the programs that have no trace in this folder."""
     return [name for name in dict.fromkeys(names) if not (folder / f"{name}.trace").is_file()]
 
 
@@ -70,13 +71,13 @@ def _read(name: str, path: Path) -> Trace:
 
 
 def key(path: Path) -> str:
-    """A key of all that the simulator reads of a trace: its content and its summary."""
+    """Return a key of all that the simulator reads of a trace: its content and its summary."""
     summary = path.with_name(path.name + ".json")
     return content_key(_file_key(path), summary.read_bytes() if summary.is_file() else b"")
 
 
 def _file_key(path: Path) -> str:
-    """A key of a large file's content. It is remembered as long as the file does not change."""
+    """Return a key of a large file's content. It is kept in the cache until the size or time of the file changes."""
     try:
         stat = path.stat()
         known = CACHE / "pagesim" / "traces" / content_key(str(path.resolve()), str(stat.st_size), str(stat.st_mtime_ns))

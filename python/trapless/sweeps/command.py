@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`./trapless sweep`: runs all points of a grid and writes their records and a table.
 
-In the output folder are results.json (values, status, output and figures of each point), results.csv (the same as a table) and
-runs.jsonl (one self-contained record for each run, with units, configuration and the version of the project).
+The output folder gets results.json (values, status, output and figures of each point), results.csv (a table of values, status
+and figures) and runs.jsonl (one self-contained record for each run, with units, configuration and the version of the project).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from trapless.sweeps.grid import Grid
 
 
 def run(file: Path, out: Path, engine: Engine, simulator: Path | None = None, as_parquet: bool = False) -> int:
-    """Run the sweep of a file: of guests, or of the paging simulator if the file has a `base`. Returns 1 if points failed.
-    `simulator` is another program than the project's paging simulator. With `as_parquet`, the table is also written to
-    results.parquet."""
+    """Run the sweep of a file: of guests, or of the paging simulator if the file has a `base`. Return 1 if points failed,
+    otherwise 0. `simulator` is a program to use in place of the project's paging simulator. With `as_parquet`, also write the
+    table to results.parquet."""
     if as_parquet:
         parquet.arrow("--parquet")
     if "base" in grids.read_toml(file):
@@ -63,7 +63,7 @@ def sweep(grid: Grid, out: Path | None = None, engine: Engine | None = None) -> 
     """Run all points and return their results in the grid's order. Each has its `values`, how it ended (`status`, `exit_status`,
     `line`, `output`), `figures` and `details`. With `out`, the results are also written there.
 
-    A point that fails has a result like the others. UserError only if the grid itself is wrong.
+    A point that fails has a result like the others. Raises UserError only if the grid itself is wrong.
     """
     point.check(grid)
     if out:
@@ -93,7 +93,8 @@ def _title(grid: Grid, values: dict) -> str:
 
 
 def _prepare(program: Path, grid: Grid, values: dict, kernel: Callable[..., Path]) -> tuple[kept.Run, str] | UserError:
-    """Return the run of a point and its key, or the error: a program that does not compile must not stop the other points."""
+    """Return the run of a point and its key. Return an error instead of raising it, because a program that does not compile must
+    not stop the other points."""
     try:
         run = point.run_of(grid, values, kernel)
         return run, kept.key(program, run)
@@ -109,7 +110,7 @@ def _run(program: Path, runs: dict[str, kept.Run], engine: Engine) -> dict[str, 
     if not runs:
         return records
     progress = Progress("sweeping", len(runs), len(runs))
-    # Closed at once: a notebook keeps the frames of an interrupted call alive, and runs would continue unseen.
+    # The generator is closed at once: a notebook keeps the frames of an interrupted call alive, and runs would continue unseen.
     with progress.bar, closing(engines.each(program, runs, engine)) as found:
         for name, result in found:
             if isinstance(result, Exception):

@@ -2,8 +2,9 @@
 """Runs many points: in threads of this process, in worker processes on this machine, or on workers anywhere that a Dask scheduler
 knows (decision 059).
 
-A run with a record is not repeated, and a run that another process is making is not started (base/kept.py). So the loss of a
-worker, or of the whole sweep, does no harm: finished runs stay, and unfinished ones begin again on another worker or next time.
+A run that has a record is not repeated, and a run that another process is making is not started (base/kept.py). So the loss of a
+worker, or of the whole sweep, does no harm: records of finished runs stay, and unfinished runs begin again on another worker or
+in the next sweep.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Engine:
 
 
 def each(program: Path, runs: dict[str, kept.Run], engine: Engine) -> Generator[tuple[str, dict | Exception], None, None]:
-    """Yield the key of each run with its record, or with the error if the host gave none, as soon as it is known."""
+    """Yield the key of each run as soon as the run has ended, with its record, or with the error if the host made none."""
     with _pool(engine, list(runs.values())) as pool:
         yield from kept.each(pool, program, runs)
 
@@ -57,7 +58,7 @@ def _pool(engine: Engine, runs: list[kept.Run]) -> Iterator[Executor]:
 
 @contextmanager
 def _workers(engine: Engine) -> Iterator[Executor]:
-    """Make the workers. If a worker is lost, Dask's scheduler gives its runs to another one."""
+    """Start worker processes, or connect to a scheduler. If a worker is lost, Dask's scheduler gives its runs to another one."""
     import dask
 
     # Dask logs much about each lost worker, but the results already say what happened to its points.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grids: which points a sweep has. From a file:
+"""Reads the grid of a sweep, which says which points the sweep has. The grid's file looks like this:
 
     [fixed]
     command = "fio --name=x --filename=/data/random.bin --rw=randread --ioengine=mmap --numjobs={threads} --thread"
@@ -29,7 +29,7 @@ from trapless.base.ui import UserError
 
 @dataclass(frozen=True)
 class Limits:
-    """How long a point may take."""
+    """How long one point may take, in seconds."""
 
     simulated_seconds: float = 600.0
     """Simulated time of the guest, including its boot."""
@@ -45,12 +45,12 @@ class Grid:
     vary: dict[str, list] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     folder: Path = Path()
-    """Folder of relative paths."""
+    """Folder to which relative paths in the grid belong."""
     name: str = "sweep"
 
 
 def load(file: Path) -> Grid:
-    """Read the grid of a file. Each error in its form is one line."""
+    """Read the grid of a file. Raises UserError with one line if its form is wrong."""
     return of_table(read_toml(file), file.parent, file.stem, file)
 
 
@@ -70,7 +70,7 @@ def of_table(data: dict, folder: Path, name: str, where: Path | str) -> Grid:
 
 
 def _flat(table: dict, before: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the values by dotted names, whether or not the file has the dots in quotes."""
+    """Yield each value with its dotted name, no matter whether the file has the name in quotes or as tables."""
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{before}{name}.")
@@ -79,7 +79,7 @@ def _flat(table: dict, before: str = "") -> Iterator[tuple[str, object]]:
 
 
 def checked(file: Path | str, vary: dict) -> dict[str, list]:
-    """Return the values of each name, if they are lists."""
+    """Return `vary` if the values of each name are a list with at least one value. Otherwise raises UserError."""
     for name, values in vary.items():
         if not isinstance(values, list) or not values:
             raise UserError(f"{file}: vary.{name}: not a list of values (put keys with dots in quotes)")
@@ -92,7 +92,7 @@ def combinations(vary: dict[str, list]) -> list[dict[str, object]]:
 
 
 def read_toml(file: Path) -> dict:
-    """Read the file's table; UserError with one line."""
+    """Read a TOML file. Raises UserError with one line if it cannot be read or is not TOML."""
     try:
         return tomllib.loads(file.read_text())
     except OSError as error:

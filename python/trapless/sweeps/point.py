@@ -94,7 +94,7 @@ def _check_parameter(where: str, workload: str, name: str, values: list) -> None
 
 
 def words_of(command: str | list) -> list[str]:
-    """Split a command into words as a shell does. UserError if there are no words, or a quote does not end."""
+    """Split a command into words as a shell does. Raises UserError if there are no words, or a quote does not end."""
     try:
         words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
     except ValueError as error:
@@ -114,7 +114,7 @@ def _filled(command: str | list, values: dict[str, object]) -> list[str]:
 
 
 def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = build.kernel) -> kept.Run:
-    """Return the run of a point, after building what it needs; `kernel` builds the kernel. UserError if that fails."""
+    """Build what a point needs, with `kernel` for its kernel, and return its run. Raises UserError if that fails."""
     values, folder = {**grid.fixed, **varied}, grid.folder
     settings, words = dotted(values)
     ssd = [f"ssd={run.file_or_name(folder, values['ssd'])}"] if "ssd" in values else []
@@ -160,5 +160,5 @@ def dotted(values: Mapping[str, object]) -> tuple[list[str], list[str]]:
 
 
 def _plain(value: object, truth: type = str) -> str:
-    """Return the value as text for a setting of the profile or a parameter of the kernel."""
+    """Return a value as text. A truth value is `true` or `false`, or with `truth=int`, for parameters of the kernel, 1 or 0."""
     return str(truth(value)).lower() if isinstance(value, bool) else str(value)

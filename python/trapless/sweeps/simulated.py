@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless sweep` of the paging simulator: one configuration, and every combination of the values in a file.
+"""`./trapless sweep` of the paging simulator: runs one configuration with every combination of the values in a file.
 
     base = "config.toml"        # or the configuration itself: [base], [base.memory], [[base.process]] ...
 
@@ -30,8 +30,8 @@ _TRACE = re.compile(r"process\.\d+\.trace")
 
 
 def run(file: Path, out: Path, jobs: int | None, simulator: Path | None = None, as_parquet: bool = False) -> int:
-    """Run all combinations: write results.json, results.csv and, with `as_parquet`, results.parquet to `out`, and print a table.
-    Returns 1 if some failed. `simulator` is another program than the project's."""
+    """Run all combinations. Write results.json, results.csv and, with `as_parquet`, results.parquet to `out`, and print a table.
+    Return 1 if some runs failed, otherwise 0. `simulator` is a program to use in place of the project's."""
     base, vary = load(file)
     combinations = grid.combinations(vary)
     todo = [runs.Run(grid.title(values) or file.name, runs.changed(base, _placed(values, file.parent)))
@@ -63,7 +63,8 @@ def run(file: Path, out: Path, jobs: int | None, simulator: Path | None = None, 
 
 
 def load(file: Path) -> tuple[dict, dict[str, list]]:
-    """Return the base configuration, with absolute paths of traces, and the values of each key. Each error is one line."""
+    """Return the base configuration, with absolute paths of traces, and the values of each varied key. Raises UserError with one
+    line if the file is wrong."""
     data = grid.read_toml(file)
     base, folder = data.get("base"), file.parent
     if isinstance(base, str):
@@ -78,7 +79,7 @@ def load(file: Path) -> tuple[dict, dict[str, list]]:
 
 
 def _placed(values: dict[str, object], folder: Path) -> dict[str, object]:
-    """Return the values, with the paths of single traces and of policies in Python taken relative to `folder`."""
+    """Return the values. Paths of single traces and of policies in Python, which are relative to `folder`, become absolute."""
     return {key: _placed_value(key, value, folder) for key, value in values.items()}
 
 

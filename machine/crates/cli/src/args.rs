@@ -26,9 +26,11 @@ pub enum Command {
     Run(Run),
     /// Run a bare-metal ELF that reports through `tohost`.
     Elf(Elf),
-    /// Continue from a checkpoint, with the same disks in the same order; the profile's times may differ.
+    /// Continue from a checkpoint, with the same disks in the same order.
+    ///
+    /// The profile may have other times, but it must have the same harts, memory, clocks and paging mode.
     Resume(Resume),
-    /// Look into a memory access trace.
+    /// Show a memory access trace.
     #[command(subcommand)]
     Trace(Trace),
 }
@@ -36,7 +38,7 @@ pub enum Command {
 /// What to do with a trace.
 #[derive(Subcommand, Debug)]
 pub enum Trace {
-    /// Show what is in a trace, and its totals; fail if the trace is incomplete.
+    /// Show a trace's header, totals and address spaces; fail if the trace is incomplete.
     Info {
         /// The trace.
         file: PathBuf,
@@ -54,16 +56,16 @@ pub struct Common {
     /// Name of a built-in profile, or a TOML file.
     #[arg(long, default_value = "vc707")]
     pub profile: String,
-    /// Model of the drives: a built-in drive or a TOML file (default: the profile's).
+    /// Model of the drives: a built-in drive or a TOML file (default: that of the profile).
     #[arg(long, value_name = "NAME|FILE")]
     pub ssd: Option<String>,
     /// Change one value of the profile; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Guest memory, for instance 256M (default: the profile's).
+    /// Size of guest memory in bytes, or in KiB, MiB or GiB with the suffix K, M or G: 256M (default: that of the profile).
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Size>,
-    /// Number of harts (default: the profile's).
+    /// Number of harts (default: that of the profile).
     #[arg(long)]
     pub harts: Option<u32>,
     /// Simulate a machine without the SMU and the paging extension.
@@ -73,19 +75,23 @@ pub struct Common {
     /// makes. Without FILE, print the options with which it must be built for this profile, and end.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, conflicts_with_all = ["no_smu", "checkpoint"])]
     pub smu_rtl: Option<Option<PathBuf>>,
-    /// Disk image as an NVMe drive; may be repeated. Options: `ro`: writes fail; `snapshot`: writes are dropped at the end;
-    /// block=512|4096; ssd=NAME|FILE: model of this drive; namespace=PATH: one more namespace, with the options after it.
+    /// Attach a disk image as an NVMe drive; may be repeated. Options: `rw` (default): writes go to the image; `ro`: writes fail;
+    /// `snapshot`: writes stay in memory and are dropped at the end; block=512|4096: bytes of a logical block (default: that of
+    /// the drive); ssd=NAME|FILE: model of this drive (default: that of --ssd); namespace=PATH: one more namespace on this
+    /// drive, to which rw, ro, snapshot and block= after it apply.
     #[arg(long = "disk", value_name = "PATH[,OPTION...]")]
     pub disks: Vec<Disk>,
-    /// Make a drive fail; may be repeated. KIND: media-error, abort, late, hang, fatal, remove. Keys: disk=N (needed; the
-    /// first is 1), namespace=ID, lba=FIRST[-LAST], queue=ID, op=read|write|flush, skip=N, every=N, count=N, after=SECONDS,
-    /// by=SECONDS (docs/reference/nvme.md).
+    /// Make a drive fail; may be repeated (docs/reference/nvme.md). KIND: media-error (the command fails with a media error),
+    /// abort (it fails as aborted), late (it completes by=SECONDS later), hang (it never completes), fatal
+    /// (controller fatal status), remove (the drive is gone). Keys: disk=N (needed; the first is 1), namespace=ID,
+    /// lba=FIRST[-LAST], queue=ID, op=read|write|flush, skip=N, every=N, count=N, after=SECONDS.
     #[arg(long = "fault", value_name = "KIND,KEY=VALUE...")]
     pub faults: Vec<String>,
     /// How instructions are executed; the guest sees no difference.
     #[arg(long, value_enum, default_value_t = Engine::Translator)]
     pub engine: Engine,
-    /// Use detailed timing (profile: `detail`): from `start`, `milestone:N` or `instructions:N` on, or only in `roi` or `roi:N`.
+    /// Use detailed timing (section `detail` of the profile): from `start`, `milestone:N` or `instructions:N` on, in all regions
+    /// of interest (`roi`), or in those with number N (`roi:N`). Default: never.
     #[arg(long, value_name = "FROM")]
     pub detail: Option<DetailFrom>,
     /// Write a checkpoint to this folder and end.
@@ -94,34 +100,38 @@ pub struct Common {
     /// When to write the checkpoint: `milestone:N` or `instructions:N`.
     #[arg(long, value_name = "MOMENT", requires = "checkpoint")]
     pub checkpoint_at: Option<Moment>,
-    /// Trace memory accesses into this file. `grain`: page (default) or line; `from`: start, roi, milestone:N or
-    /// instructions:N (default: the regions of interest, or everything if there are none); `kernel`: also the kernel's accesses.
+    /// Trace memory accesses into this file. `grain`: page (4 KiB, default) or line (64 bytes); `from`: start, roi (regions of
+    /// interest), milestone:N or instructions:N (default: the regions of interest, or the whole run if there are none);
+    /// `kernel`: also the kernel's accesses.
     #[arg(long, value_name = "FILE[,grain=...][,from=...][,kernel]")]
     pub trace: Option<TraceFile>,
-    /// Check every miss that hardware serves and every request through a port: report those that the guest's Linux makes in
-    /// atomic context. OFFSET is the offset of `pagefault_disabled` in `struct task_struct`; without it this field is not checked.
+    /// Report every miss that hardware serves, and every request through a software request port, that the guest's Linux makes
+    /// in atomic context. OFFSET is the offset of `pagefault_disabled` in `struct task_struct`; without it, that field is not
+    /// checked.
     #[arg(long, value_name = "OFFSET", num_args = 0..=1, require_equals = true)]
     pub check_atomic: Option<Option<u64>>,
-    /// Wait for GDB at PORT, HOST:PORT or unix:PATH; `nowait`: begin without waiting.
+    /// Listen for GDB at PORT (of 127.0.0.1), HOST:PORT or unix:PATH. The run begins when GDB attaches; with `nowait`, at once.
     #[arg(long, value_name = "PLACE[,nowait]")]
     pub gdb: Option<Address>,
-    /// Find out where every cycle goes and write it to this folder (docs/reference/profiling.md). The guest does not notice it.
+    /// Record where every cycle goes, in files in this folder (docs/reference/profiling.md). The guest does not notice it.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["trace", "gdb"])]
     pub attribute: Option<PathBuf>,
-    /// When --attribute measures: from `start`, `milestone:N` or `instructions:N` on, or only in `roi` or `roi:N`.
-    /// Default: `roi`; for a bare-metal ELF file `start`.
+    /// When --attribute measures: from `start`, `milestone:N` or `instructions:N` on, in all regions of interest (`roi`), or in
+    /// those with number N (`roi:N`). Default: `roi`; for a bare-metal ELF file `start`.
     #[arg(long, value_name = "FROM", requires = "attribute")]
     pub attribute_from: Option<DetailFrom>,
-    /// Symbols for --attribute: a System.map, or an ELF file (and the hexadecimal address where it is loaded); may be repeated.
+    /// Symbols for --attribute; may be repeated. FILE is a System.map, or an ELF file that is loaded at the hexadecimal address
+    /// BASE.
     #[arg(long = "symbols", value_name = "FILE[@BASE]", requires = "attribute")]
     pub symbols: Vec<SymbolFile>,
     /// File with the table of categories for --attribute (default: the table for the kernel of this repository).
     #[arg(long, value_name = "FILE", requires = "attribute")]
     pub categories: Option<PathBuf>,
-    /// Maximum number of faults, misses, commands and slices that are recorded one by one. Sums include all of them.
+    /// Maximum number of single records of each type: faults, misses, drive commands, time slices. Sums also include those that
+    /// are not recorded.
     #[arg(long, value_name = "N", requires = "attribute", default_value_t = 250_000)]
     pub attribute_limit: usize,
-    /// Write the machine's record to this file.
+    /// Write the machine's record to this file (JSON).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Print on standard error how fast the run was, and when the guest started its first command.
@@ -150,7 +160,7 @@ pub struct Run {
     /// Options of every command.
     #[command(flatten)]
     pub common: Common,
-    /// RISC-V Linux Image.
+    /// RISC-V Linux kernel (an uncompressed Image).
     #[arg(long, value_name = "FILE")]
     pub kernel: PathBuf,
     /// Initial RAM disk.
@@ -159,7 +169,7 @@ pub struct Run {
     /// Kernel command line.
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub append: String,
-    /// Machine-mode firmware instead of the built-in SBI (raw, loaded at the start of RAM).
+    /// Machine-mode firmware that replaces the built-in SBI: a raw binary, loaded at the start of RAM.
     #[arg(long, value_name = "FILE")]
     pub bios: Option<PathBuf>,
     /// Connect the terminal to the guest's console.
@@ -193,7 +203,7 @@ pub struct Resume {
     pub interactive: bool,
 }
 
-/// A size in bytes; on the command line with K, M or G.
+/// A size in bytes. On the command line, the number may end in K, M or G (KiB, MiB, GiB).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64);
 
@@ -215,7 +225,7 @@ impl FromStr for Size {
 /// A drive: the images of its namespaces, and its model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// Name or file of the drive's model, if it differs from the profile's.
+    /// Name or file of the drive's model; `None`: that of the profile.
     pub ssd: Option<String>,
     /// The drive's namespaces.
     pub namespaces: Vec<Namespace>,
@@ -228,18 +238,18 @@ pub struct Namespace {
     pub path: PathBuf,
     /// What happens to writes.
     pub mode: DiskMode,
-    /// Size of a logical block in bytes; `None`: the drive's.
+    /// Size of a logical block in bytes; `None`: that of the drive.
     pub block: Option<u32>,
 }
 
 /// What happens to writes to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskMode {
-    /// They go to the file.
+    /// They go to the image.
     ReadWrite,
     /// They fail.
     ReadOnly,
-    /// They stay in memory.
+    /// They stay in memory and are lost at the end.
     Snapshot,
 }
 

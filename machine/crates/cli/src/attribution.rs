@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Options of an attribution, and its files.
+//! Reads the options of `--attribute`, and writes the files of an attribution.
 
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -11,13 +11,13 @@ use trapless_machine::{Attribution, AttributionConfig, Boot, DetailFrom};
 use crate::args::Common;
 use crate::files::{check_writable, folder};
 
-/// Makes the configuration from the command line; creates the folder.
+/// Makes the configuration from the command line, and creates the folder. Returns `None` without `--attribute`.
 ///
 /// # Errors
 /// The folder cannot be created.
 pub fn config(common: &Common, boot: &Boot) -> Result<Option<AttributionConfig>> {
     let Some(dir) = &common.attribute else { return Ok(None) };
-    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
     check_writable(&dir.join("profile.json"))?;
     let usual = if matches!(boot, Boot::Elf { .. }) { DetailFrom::Start } else { DetailFrom::Rois };
     Ok(Some(AttributionConfig {

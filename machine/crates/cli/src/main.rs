@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `trapless-machine`: the command with which all other parts of the project use the machine.
+//! `trapless-machine`: the command through which all other parts of the project use the machine.
 //!
-//! Exit status: 0 after the guest powered off (or `tohost` reported 0), 2 for bad input, 3 after the guest reset itself, 4
-//! when the simulated time limit was reached, 130 after an interrupt. Errors are one line on standard error.
+//! Exit status: 0 after the guest powered off or a checkpoint was written, 2 for bad input, 3 after the guest reset itself, 4
+//! when the simulated time limit was reached, 130 after an interrupt. A bare-metal program sets the status through `tohost`. If
+//! the guest powers off with a failure code, the status is this code, 255 at most, or 3 if the code is 0. Errors are one line on
+//! standard error.
 
 mod args;
 mod attribution;
@@ -32,10 +34,10 @@ const GUEST_RESET: u8 = 3;
 const TIME_LIMIT: u8 = 4;
 const INTERRUPTED: u8 = 130;
 
-/// An environment variable, only in programs with seeded bugs for tests: if it is set, walkers serve misses of every mode.
+/// Environment variable that only test builds with seeded bugs read. If it is set, walkers serve misses of every privilege mode.
 #[cfg(feature = "seeded-bugs")]
 const SERVES_KERNEL: &str = "TRAPLESS_SEED_SERVES_KERNEL";
-/// An environment variable, only in such programs: one of this many exchanges of page table entries meets a bus error.
+/// Environment variable of the same builds. If it is N, one in N exchanges of page table entries by the SMU meets a bus error.
 #[cfg(feature = "seeded-bugs")]
 const EXCHANGE_ERRORS: &str = "TRAPLESS_SEED_EXCHANGE_ERRORS";
 
@@ -88,7 +90,8 @@ fn elf(options: &Elf) -> Result<u8> {
     simulate(&options.common, boot, false, options.signature.as_deref())
 }
 
-/// Loads the profile with the changes from the command line. The short options are other forms of `--set`.
+/// Loads the profile with the changes from the command line. `--ssd`, `--memory`, `--harts` and `--no-smu` are short forms of
+/// `--set`.
 fn profile(common: &Common) -> Result<Profile> {
     let mut changes: Vec<_> = common.ssd.iter().map(|name| format!("ssd={name}")).collect();
     changes.extend_from_slice(&common.set);

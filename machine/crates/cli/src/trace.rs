@@ -26,7 +26,7 @@ fn mode(kernel: bool) -> &'static str {
     if kernel { "kernel" } else { "user" }
 }
 
-/// Accepts a closed output: its reader may stop when it has seen enough.
+/// Turns a broken pipe into success: the reader of the output, such as `head`, may stop when it has seen enough.
 fn written(done: io::Result<()>) -> Result<()> {
     match done {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -34,13 +34,13 @@ fn written(done: io::Result<()>) -> Result<()> {
     }
 }
 
-/// Prints what is in a trace, and its totals. An incomplete trace is an error.
+/// Prints a trace's header, its totals and the blocks of each address space. An incomplete trace is an error.
 ///
 /// # Errors
 /// The file cannot be read, or is not a complete trace.
 pub fn info(file: &Path) -> Result<()> {
     let mut reader = open(file)?;
-    // Blocks by address space and mode, each with one bit per kind of access.
+    // The blocks of each address space and mode. A block has one bit for each kind of access to it.
     let mut blocks: BTreeMap<(u64, bool), BTreeMap<u64, u8>> = BTreeMap::new();
     let (mut first, mut last, mut longest) = (None, 0, 0);
     for entry in reader.by_ref() {

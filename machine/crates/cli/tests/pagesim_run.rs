@@ -149,7 +149,7 @@ fn a_log_that_cannot_be_is_named_in_one_line_and_leaves_nothing() {
     assert!(said(CONFIG, "no/f.csv", "memory.frames=40").contains("cannot write no/f.csv"));
     assert!(
         said(CONFIG, "f.txt", "memory.frames=40")
-            .contains("f.txt: the name of a log of faults ends in .csv or .csv.zst")
+            .contains("f.txt: the name of a log of faults must end in .csv or .csv.zst")
     );
     assert!(said(CONFIG, "f.csv", "policy=optimum").contains("--faults f.csv: policy optimum has no faults"));
     assert!(said(CONFIG, "f.csv", "process.1.name=one").contains("f.csv: two processes are named one"));

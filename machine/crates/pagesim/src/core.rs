@@ -42,7 +42,7 @@ pub(crate) type Queued = Reverse<(Time, u64, Event)>;
 pub struct Evicted {
     /// The page.
     pub page: PageId,
-    /// Whether the page had changed. Then the simulator wrote it to the drive, or stored it in the tier.
+    /// Whether the page had changed. If so, the simulator has begun to write it to the drive, or has stored it in the tier.
     pub written: bool,
 }
 
@@ -65,7 +65,7 @@ enum Gone {
     Stored,
 }
 
-/// Called for an access with the page, as it is before the access changes it, and the time.
+/// A function that is called for an access. It gets the page as it was before the access, and the time of the access.
 pub type Watch = Box<dyn FnMut(PageId, &mut Page, Time)>;
 
 /// A simulated system. Times are picoseconds from the start. With several CPUs, the fields that belong to a CPU describe the CPU
@@ -87,13 +87,13 @@ pub struct Core {
     pub asleep: usize,
     /// The error of a policy that cannot continue.
     pub(crate) failure: Option<Error>,
-    /// Called for each access that the cache does not serve, when the page is in DRAM. These accesses make up the string of
-    /// pages.
+    /// Called for each access that the cache does not serve, when the page is in DRAM. The offline optimum records the string of
+    /// pages with it.
     pub watch: Option<Watch>,
     /// One cache for all processes, or one for each process.
     caches: Vec<Cache<bool, u64>>,
     private: bool,
-    /// A line of the cache has 2 to the power of this number lines of a trace.
+    /// log2 of the number of a trace's lines (64 bytes) in a line of the cache.
     line_shift: u32,
     pub(crate) now: Time,
     pub(crate) evicted: VecDeque<Evicted>,
@@ -102,8 +102,9 @@ pub struct Core {
     /// Turns that each process has had.
     pub(crate) turns: Vec<u32>,
     free: Vec<u32>,
-    /// Number of writes of each page that began. A page that is being written holds a frame.
+    /// Number of writes of each page that have begun.
     writes: Vec<u64>,
+    /// Number of pages that are being written. Each still holds a frame.
     writing: u32,
     /// Groups of processes. The first one contains the processes that name no group.
     groups: Vec<Frames>,
@@ -261,7 +262,7 @@ impl Core {
         time(&self.events).min(time(&self.shared))
     }
 
-    /// Returns the next event that is due. Handles the end of a write itself.
+    /// Returns the next event that is due. If it is the end of a write, frees the page's frame first, unless the page was kept.
     pub(crate) fn due(&mut self) -> Option<Event> {
         let first = match (self.events.peek(), self.shared.peek()) {
             // The order is reversed: the event that compares larger comes first.
@@ -326,7 +327,7 @@ impl Core {
         Some(until)
     }
 
-    /// Tells the order of replacement that a page will not be used soon. If the page is in DRAM, it goes before others.
+    /// Tells the order of replacement that a page will not be used soon. If the page is in DRAM, it is evicted before others.
     pub fn demote(&mut self, page: PageId) {
         if self.place(page) == Place::Resident {
             self.replacement.demote(page);
@@ -467,14 +468,14 @@ impl Core {
         while group > 0 && short(self.groups[group]) && self.evict(Some(group)).is_some() {}
     }
 
-    /// Keeps a page in its frame that is being written.
+    /// Keeps a page that is being written: it stays in its frame after the write. Does nothing for other pages.
     pub fn keep(&mut self, page: PageId) {
         if self.place(page) == Place::Writing {
             self.rescue(page);
         }
     }
 
-    /// Keeps a page in its frame that is being written, because it is wanted again.
+    /// Keeps a page that is being written, because it is needed again: it stays in its frame after the write.
     pub(crate) fn rescue(&mut self, page: PageId) {
         self.writing -= 1;
         let group = self.group(page);

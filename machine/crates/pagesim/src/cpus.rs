@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Several CPUs: the state that each has. One CPU is simulated at a time; its state is in the fields of [`Core`].
+//! The states of several CPUs. One CPU is simulated at a time. Its state is in the fields of [`Core`]; the states of the other
+//! CPUs are parked here.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -167,7 +168,8 @@ impl Core {
         self.others().map(|(_, cpu)| cpu.now).fold(self.now, Time::max)
     }
 
-    /// Finds another CPU that has nothing to do, at this CPU's time and at its own.
+    /// Finds another CPU that runs no process, has none in its queue, and has no event up to this CPU's time or its own time,
+    /// whichever is later.
     pub(crate) fn idle_cpu(&self) -> Option<usize> {
         let idle = |cpu: &Parked| {
             let next = cpu.events.peek().map_or(Time::MAX, |event| event.0.0);
@@ -176,8 +178,8 @@ impl Core {
         self.others().find(|(_, cpu)| idle(cpu)).map(|(cpu, _)| cpu)
     }
 
-    /// Finds the CPU with the most processes that run or are ready, if any of them waits. Returns their number and the process
-    /// that would run next.
+    /// Finds the CPU with the most processes (running or ready) among the other CPUs on which a process waits to run. Returns the
+    /// number of these processes, and the process that would run next there.
     pub(crate) fn busiest_cpu(&self) -> Option<(usize, Pid)> {
         // A CPU that is behind in time and runs no process will run the first process of its queue itself.
         let waiting = self.others().filter(|(_, cpu)| cpu.sched.queued() > usize::from(cpu.running.is_none()));

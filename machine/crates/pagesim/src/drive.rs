@@ -111,7 +111,7 @@ impl Drive {
 mod tests {
     use super::*;
 
-    /// The time (us) at which an awaited read is over behind a hundred that nobody waits for.
+    /// Returns the time (us) at which an awaited read ends, if a hundred reads that nobody waits for were started before it.
     fn behind_a_hundred(ahead: Ahead) -> f64 {
         let params = Device { channels: Some(1), ..Device::default() }.params().unwrap();
         let mut drive = Drive::new(&params, ahead, 0);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     /// Three drives with stripes of two pages: pages 0 and 1 are on the first drive, 2 and 3 on the second, 4 and 5 on the third,
-    /// and 6 and 7 on the first again, behind 0 and 1.
+    /// and 6 and 7 on the first again, after 0 and 1.
     #[test]
     fn pages_are_on_the_drives_in_turn() {
         let device = Device { drives: 3, stripe_pages: 2, channels: Some(1), ..Device::default() };

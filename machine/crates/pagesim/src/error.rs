@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A place in a file. It is displayed with a colon and a blank behind it; the whole file is displayed as nothing.
+/// A place in a file. Its text ends in a colon and a blank; that of the whole file is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// The whole file.

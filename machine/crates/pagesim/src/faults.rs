@@ -13,7 +13,7 @@ use crate::settings::{Settings, Time};
 
 /// The heading line of the log.
 pub const HEAD: &str = "time_ns,process,page,kind,origin,waited_ns,resumed_ns,evicted_process,evicted_page,turn";
-/// zstd's level. It is faster than the simulation and compresses to a tenth of the size.
+/// zstd's compression level. At this level zstd is faster than the simulation, and the log shrinks to a tenth.
 const LEVEL: i32 = 3;
 /// The log is written in pieces of this many bytes.
 const BUFFER: usize = 1 << 16;
@@ -77,7 +77,7 @@ pub fn is_packed(path: &Path) -> Result<bool, Error> {
     if name.ends_with(".csv.zst") || name.ends_with(".csv") {
         return Ok(name.ends_with(".zst"));
     }
-    Err(Error::Settings(format!("{}: the name of a log of faults ends in .csv or .csv.zst", path.display())))
+    Err(Error::Settings(format!("{}: the name of a log of faults must end in .csv or .csv.zst", path.display())))
 }
 
 impl Log {
@@ -193,8 +193,8 @@ mod tests {
             let file = tempfile::tempfile().unwrap();
             Log::new(Path::new(name), file, &settings(names)).err().unwrap().to_string()
         };
-        assert_eq!(said("a.txt", &["x"]), "a.txt: the name of a log of faults ends in .csv or .csv.zst");
-        assert_eq!(said(".zst", &["x"]), ".zst: the name of a log of faults ends in .csv or .csv.zst");
+        assert_eq!(said("a.txt", &["x"]), "a.txt: the name of a log of faults must end in .csv or .csv.zst");
+        assert_eq!(said(".zst", &["x"]), ".zst: the name of a log of faults must end in .csv or .csv.zst");
         assert!(said("a.csv", &["x", "y", "x"]).starts_with("a.csv: two processes are named x: "));
     }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::settings::Time;
 
-/// Significant decimal digits of a percentile. It is never too short, and at most 1 % too long.
+/// Significant decimal digits of a percentile. A result is never less than the exact percentile, and at most 1 % more.
 const DIGITS: u8 = 2;
 
 /// A distribution of times. It takes at most 60 KiB, however many times are added.
@@ -48,14 +48,14 @@ pub struct Summary {
 impl Latency {
     /// Adds a time.
     pub fn add(&mut self, time: Time) {
-        self.histogram.record(time / 1000).expect("a distribution grows as far as times go");
+        self.histogram.record(time / 1000).expect("the histogram grows to hold any time");
         self.sum += u128::from(time);
         self.longest = self.longest.max(time);
     }
 
     /// Adds the times of another distribution.
     pub fn merge(&mut self, other: &Latency) {
-        self.histogram.add(&other.histogram).expect("a distribution grows as far as times go");
+        self.histogram.add(&other.histogram).expect("the histogram grows to hold any time");
         self.sum += other.sum;
         self.longest = self.longest.max(other.longest);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Trace-driven simulation of demand paging under multiprogramming: synchronous and asynchronous fault handling, after
-//! ASPF (adaptive synchronous page faults on ultra-low-latency storage).
+//! Trace-driven simulation of demand paging under multiprogramming, with synchronous and asynchronous handling of page faults.
+//! It follows the paper "Exploring Synchronous Page Fault Handling" (Chen, Wu, Chang and Kuo, IEEE TCAD 41(11), 2022). Comments
+//! cite this paper as ASPF, with the numbers of its sections, figures and algorithms.
 
 pub mod core;
 pub mod cpus;

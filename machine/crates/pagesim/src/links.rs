@@ -12,7 +12,7 @@ pub struct Links {
     links: Vec<[u32; 2]>,
 }
 
-/// One list. A [`Links`] has the links of its elements.
+/// One list. The links of its elements are in a [`Links`].
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     ends: [u32; 2],

@@ -13,9 +13,10 @@
 //!   Integrated Prefetching and Caching Strategies", SIGMETRICS 1995). As soon as the drive takes a command, the algorithm reads
 //!   the missing page that is needed first. It replaces the page that is needed last, unless that one is needed before the
 //!   missing one. The authors prove for a drive that reads one page at a time that the time is at most (1 + F / K) times the
-//!   least, for K frames and reads as long as F uses. Here the drive serves several commands at once and has a link. A page that
-//!   changed is written before its frame is free, and writes have their own drive of the same kind. So perfect prefetching can
-//!   reach this time, and it is close to the least, but not proven to be the least. This part may need more reads than MIN.
+//!   least, for K frames and reads that take as long as F uses. Here the drive serves several commands at once and has a link. A
+//!   page that changed is written before its frame is free, and writes have their own drive of the same kind. So perfect
+//!   prefetching can reach this time, and it is close to the least, but not proven to be the least. This part may need more reads
+//!   than MIN.
 
 pub mod min;
 mod string;
@@ -39,7 +40,7 @@ use crate::settings::{Settings, TICKS, Time};
 use crate::sim::Sim;
 
 const PAGE_BYTES: u64 = 4096;
-/// Commands that the drive has at a time, for each command that it serves at once. This is enough to keep it busy.
+/// Number of commands given to the drive at a time, for each command that it serves at once. Four are enough to keep it busy.
 const DEPTH: usize = 4;
 
 /// Computes the optimum and returns it as a simulation with the statistics of the optimum. Statistics that the optimum does not
@@ -92,7 +93,7 @@ impl Drive {
         Ok(Drive { timing: SsdTiming::new(&settings.device.params()?, ClockHz(TICKS), number), last: 0 })
     }
 
-    /// Returns the time at which a command is done that may begin at the time `from`.
+    /// Starts a command at the time `from` or later. Returns the time at which it is done.
     fn command(&mut self, from: Time, op: SsdOp) -> Time {
         self.last = self.last.max(from);
         self.timing.start(Cycle(self.last) + self.timing.fetch_delay(), op).0
@@ -136,7 +137,7 @@ struct Replay<'a, S: Iterator<Item = io::Result<Use>>> {
     warm: Option<Time>,
     /// Whether the warm-up is still running.
     warming: bool,
-    /// Whether the first of the processes has ended that end after the warm-up.
+    /// Whether a process has ended after the warm-up.
     first_ended: bool,
 }
 
@@ -206,7 +207,7 @@ impl<'a, S: Iterator<Item = io::Result<Use>>> Replay<'a, S> {
         Ok(())
     }
 
-    /// Reads pages as long as the choice can be made up to this time. Later times allow other choices.
+    /// Chooses and starts all reads that can be chosen up to this time. Later choices depend on uses that are still to come.
     fn read_ahead(&mut self, until: Time) -> io::Result<()> {
         while self.read(until)? {}
         self.decided = self.decided.max(until);
@@ -277,7 +278,7 @@ impl<'a, S: Iterator<Item = io::Result<Use>>> Replay<'a, S> {
         while let Some((end, pid)) = self.ends.pop_if(|end| end.0 <= time) {
             let stats = &mut self.core.stats;
             stats.processes[pid].finished = Some(end + self.waited);
-            // This is the first one. The other processes have waited in the replay, too.
+            // The first process has ended. The first run stored all processor times of this moment; the replay's waits are added.
             if self.warm.is_none_or(|warm| end > warm) && !std::mem::replace(&mut self.first_ended, true) {
                 let cpu = stats.cpu_at_first_end.iter_mut().flatten();
                 cpu.zip(&stats.processes).for_each(|(cpu, process)| *cpu += process.waited);

@@ -166,7 +166,7 @@ impl Pages {
         mapped.get(at).copied().filter(|range| range.0 <= vpn)
     }
 
-    /// The mapped ranges of a process, sorted: the first page number of each, and the one behind its last.
+    /// The mapped ranges of a process, sorted: the first page number of each, and its last one plus one.
     pub fn areas(&self, owner: Pid) -> &[(u64, u64)] {
         &self.spaces[owner].mapped
     }

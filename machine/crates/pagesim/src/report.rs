@@ -41,9 +41,9 @@ pub struct Report<'a> {
     pub faults: u64,
     /// Number of accesses to pages whose prefetch was still under way.
     pub late: u64,
-    /// Number of pages read.
+    /// Number of pages read from the drives.
     pub device_reads: u64,
-    /// Number of pages written.
+    /// Number of pages written to the drives.
     pub device_writes: u64,
     /// Pages moved in both directions. Energy is proportional to this (ASPF IV-B3).
     pub pages_moved: u64,
@@ -55,15 +55,15 @@ pub struct Report<'a> {
     pub cpu_ns: u64,
     /// The part of this time in which processes waited for pages.
     pub waited_ns: u64,
-    /// The share of this part in the whole time.
+    /// `waited_ns` divided by `time_ns`.
     pub waiting_share: f64,
     /// How long accesses waited for their pages: faults, and accesses to pages that were on their way.
     pub latency: WaitsSummary,
     /// Time in which faults waited for a free frame.
     pub stalled_ns: u64,
-    /// Time without a ready process, summed over all CPUs.
+    /// Time in which a CPU had no ready process, summed over all CPUs.
     pub idle_ns: u64,
-    /// Jain's index of the processor times, by weight, at the end of the first process.
+    /// Jain's index of fairness, 1/n to 1 for n processes: of the processor times divided by weight, when the first process ends.
     pub jain: f64,
     /// Prefetched pages by origin.
     pub prefetch: BTreeMap<Origin, Prefetched>,
@@ -95,7 +95,7 @@ pub struct ProcessReport<'a> {
     pub cpu_ns: u64,
     /// The part of this time in which it waited for pages.
     pub waited_ns: u64,
-    /// The share of this part in the run's whole time. The shares of all processes add up to that of the run.
+    /// `waited_ns` divided by the run's `time_ns`. The values of all processes add up to that of the run.
     pub waiting_share: f64,
     /// How long its accesses waited for their pages.
     pub latency: WaitsSummary,
@@ -113,7 +113,7 @@ pub struct ProcessReport<'a> {
     pub late: u64,
     /// Faults in the first, second and last third of a time slice (ASPF figure 1c).
     pub fault_parts: [u64; 3],
-    /// Its share of the processor in the first part of the run, for each part.
+    /// Its share, 0 to 1, of all processes' processor time in the first part of the run (`0.05`: the first 5 %, and so on).
     pub cpu_share: BTreeMap<&'static str, f64>,
     /// Faults over time (ASPF figure 1b).
     pub timeline: &'a Series,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration of a simulation: a TOML file. Its defaults are the paper's (ASPF IV-A).
+//! The configuration of a simulation, which is a TOML file. A default is the value of ASPF, section IV-A, if the paper has one.
 
 mod presets;
 mod tier;
@@ -90,15 +90,16 @@ pub struct Settings {
 pub struct Cpu {
     /// Time of an instruction whose accesses the cache serves, ns.
     pub instruction_ns: f64,
-    /// Size of the cache, KiB: a power of two times `cache_ways`.
+    /// Size of the cache, KiB. The number of sets, which is the size divided by `cache_ways` and by `line_bytes`, must be a power
+    /// of two.
     pub cache_kib: u64,
-    /// Number of its ways.
+    /// Number of ways of the cache.
     pub cache_ways: u64,
-    /// Size of its lines, bytes: a power of two from 64 to 4096. A longer line stands for a prefetcher of the processor, which
-    /// brings neighbouring lines with the one that is missing.
+    /// Size of a line of the cache, bytes: a power of two from 64 to 4096. A longer line stands for a prefetcher of the
+    /// processor, which brings neighbouring lines with the missing one.
     #[serde(skip_serializing_if = "is_a_line")]
     pub line_bytes: u64,
-    /// Whether processes share it.
+    /// Whether processes share the cache.
     pub cache: CacheOf,
     /// Time of a switch from the running process to another one, us.
     pub context_switch_us: f64,
@@ -262,9 +263,9 @@ pub struct Scheduler {
     pub kind: SchedulerKind,
     /// CFS: period in which every process runs once, ms (`sched_latency`).
     pub latency_ms: f64,
-    /// Slice, ms: the shortest one for CFS, every one for EEVDF (`sched_min_granularity`, `base_slice`).
+    /// CFS: length of the shortest slice, ms (`sched_min_granularity`). EEVDF: length of every slice, ms (`base_slice`).
     pub min_granularity_ms: f64,
-    /// CFS: how far behind a waking process must be to take the processor at once, ms.
+    /// CFS: lead in virtual run time that a waking process needs to preempt the running one, ms.
     pub wakeup_granularity_ms: f64,
 }
 
@@ -323,12 +324,12 @@ impl Default for Foresight {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Record {
-    /// Length of the windows in which faults over time are counted, ms (ASPF figure 1b: 33). It doubles when there are too many
-    /// windows.
+    /// Length of the windows in which faults over time are counted, ms (ASPF figure 1b: 33). It doubles if there would be more
+    /// than 4096 windows.
     pub window_ms: f64,
     /// Warm-up: results begin after this many accesses of all processes. 0: no warm-up.
     pub warm_up_accesses: u64,
-    /// Warm-up by simulated time, ms.
+    /// Warm-up: results begin at this simulated time, ms. 0: no warm-up. At most one of the two warm-ups may be set.
     pub warm_up_ms: f64,
 }
 
@@ -359,11 +360,11 @@ pub struct Process {
     /// Nice value, -20 to 19.
     #[serde(default)]
     pub nice: i8,
-    /// Whether it is memory-intensive, according to a profile (A-SPF).
+    /// Whether it is memory-intensive according to a profile of earlier runs. A-SPF uses this label.
     #[serde(default)]
     pub intense: bool,
-    /// Length of rows of pages that exchange places at random; a row stays together. 0: all pages stay in place. With 1,
-    /// neighbours in the address space mean nothing (for experiments).
+    /// For experiments: the process's pages change places at random, in rows of this many adjacent pages that stay together. 0:
+    /// no page changes its place. 1: each page moves alone, so that neighbours in the address space mean nothing.
     #[serde(default)]
     pub scattered: u32,
     /// The address space to use, for a trace that has several.
@@ -379,7 +380,7 @@ impl Settings {
     /// Python are relative to the file.
     ///
     /// # Errors
-    /// One line that names the file or the change, and the key.
+    /// The file cannot be read, or a value is wrong. The error is one line that names the file or the change, and the key.
     pub fn load(path: &Path, changes: &[String]) -> Result<Settings, Error> {
         let wrong = |e: &dyn std::fmt::Display| Error::Settings(format!("{}: {e}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| Error::Io { path: path.into(), error })?;
@@ -438,11 +439,11 @@ impl Settings {
     /// Checks that all values are in range.
     ///
     /// # Errors
-    /// The first key that is out of range, its value and the range.
+    /// A value is out of range. The error names the first such key, its value and the range.
     pub fn check(&self) -> Result<(), Error> {
         let line = self.cpu.line_bytes.max(1);
         let sets = self.cpu.cache_kib * 1024 / line / self.cpu.cache_ways.max(1);
-        // One frame for each process's page, and some frames to evict.
+        // One frame for the page that each process waits for, the reserve, and three frames whose pages can be evicted.
         let least = self.processes.len() as f64 + f64::from(self.memory.reserve) + 3.0;
         let checks = [
             ("process", self.processes.len() as f64, 1.0, 1000.0),

@@ -49,7 +49,7 @@ struct Turn {
     entering: bool,
     slice_start: Time,
     slice: Time,
-    /// Time up to which the process's time is counted.
+    /// Time up to which the process's processor time has been counted.
     counted: Time,
     /// Whether a woken process preempts it.
     preempted: bool,
@@ -379,7 +379,8 @@ impl Sim {
         self.warming = Until::Over;
     }
 
-    /// Replays a process's trace until it leaves the processor. `WARMING`: the warm-up may end before any access.
+    /// Replays a process's trace until it leaves the processor. With `WARMING`, checks before each access whether the warm-up,
+    /// which lasts a number of accesses, is over.
     fn steps<const WARMING: bool>(&mut self, pid: Pid) -> Result<Left, Error> {
         let spun = self.core.spinning.take();
         if spun.is_some_and(|until| !self.spin(pid, until)) {
@@ -456,21 +457,21 @@ impl Sim {
         }
     }
 
-    /// A value that changes when pages have moved, or when statistics begin anew.
+    /// Returns a value that changes when pages come to DRAM, and when statistics begin anew.
     #[inline]
     fn moved(&self) -> (u64, Time) {
         let stats = &self.core.stats;
         (stats.came(), stats.since)
     }
 
-    /// Keeps an access that the process must still make.
+    /// Keeps an access that the process makes when it continues, and returns how the process leaves.
     fn stopped(&mut self, pid: Pid, line: u64, store: bool, waiting: Option<Waiting>, left: Left) -> Option<Left> {
         self.programs[pid].waiting = waiting;
         (self.programs[pid].pending, self.programs[pid].pending_store) = (Some(line), store);
         Some(left)
     }
 
-    /// Counts instructions, and accesses that the cache serves.
+    /// Counts instructions with their time, and accesses. An access takes time only if it misses the cache.
     #[inline]
     fn pass(&mut self, pid: Pid, instructions: u64, accesses: u64) {
         let process = &mut self.core.stats.processes[pid];

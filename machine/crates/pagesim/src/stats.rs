@@ -11,10 +11,10 @@ use crate::pages::{Origin, Pid};
 use crate::settings::{Settings, Time, ms};
 use crate::tier::TierStats;
 
-/// Counts in windows of time. When there are too many windows, pairs of windows are merged.
+/// Counts in windows of time. If there would be more than 4096 windows, pairs of windows are merged.
 #[derive(Clone, Debug, Serialize)]
 pub struct Series {
-    /// Length of a window, ns.
+    /// Length of a window. It is serialized in ns.
     #[serde(rename = "window_ns", serialize_with = "in_ns")]
     pub window: Time,
     /// A count for each window.
@@ -70,7 +70,7 @@ impl Series {
 /// Counts of prefetched pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Prefetched {
-    /// Number of reads.
+    /// Pages that were prefetched.
     pub issued: u64,
     /// Prefetched pages that were accessed before they were evicted.
     pub useful: u64,
@@ -125,9 +125,9 @@ pub struct Stats {
     pub rescued: u64,
     /// Number of context switches.
     pub switches: u64,
-    /// Time of CPUs without a ready process.
+    /// Time in which a CPU had no ready process, summed over all CPUs.
     pub idle: Time,
-    /// Time in which a fault waited for a free frame.
+    /// Time in which faults waited for a free frame.
     pub stalled: Time,
     /// Prefetched pages by origin.
     pub prefetches: BTreeMap<Origin, Prefetched>,
@@ -142,7 +142,7 @@ pub struct Stats {
 impl Stats {
     pub(crate) fn new(settings: &Settings) -> Stats {
         let count = settings.processes.len();
-        // This is fine enough for shares of short runs.
+        // Processor time has windows of a 64th of this length, which are fine enough for shares of short runs.
         let window = ms(settings.record.window_ms);
         Stats {
             since: 0,
@@ -177,7 +177,7 @@ impl Stats {
         at > self.since || self.since == 0
     }
 
-    /// Number of pages that came back to DRAM.
+    /// Number of pages that came back to DRAM: read, kept although they were being written, or decompressed.
     pub(crate) fn came(&self) -> u64 {
         self.reads + self.rescued + self.tier.loaded
     }
@@ -217,7 +217,7 @@ impl Stats {
     }
 }
 
-/// Jain's index of fairness: 1 if all shares are equal, 1/n if one of n processes has everything.
+/// Returns Jain's index of fairness: 1 if all shares are equal, 1/n if one of n processes has everything.
 pub fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }

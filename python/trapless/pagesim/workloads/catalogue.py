@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workloads. Each replaces one program of ASPF (table I and section II-B); they are in the order of that table.
+"""The workloads. Each replaces one program of ASPF (table I and section II-B). Their order is that of table I.
 
 In commands, {programs} is the folder of that name, {inputs} is the folder of the workload's prepared files, and {python} is a
 Python interpreter. It has the packages of requirements.txt if the workload needs them.
@@ -23,7 +23,7 @@ class Workload:
     """Debian packages, including those that make its input."""
     command: Command
     skip: int
-    """Number of accesses before the recorded part: the program starts and reads its input."""
+    """Number of accesses before the recorded part, in which the program starts and reads its input."""
     intensive: bool = False
     """The label for A-SPF, which knows in advance which processes are memory-intensive."""
     prepare: tuple[Command, ...] = ()

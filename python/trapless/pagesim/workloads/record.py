@@ -31,8 +31,8 @@ ACCESSES = 500_000_000
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/games", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0",
        "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 PLACE = "/"
-"""Folder in which the workloads run, so that it does not depend on where the user is. Debian's valgrind is a script, whose shell
-puts the folder into PWD, and the length of PWD moves the program's stack."""
+"""Folder in which the workloads run. It is always the same, because Debian's valgrind is a script whose shell puts the folder
+into PWD, and the length of PWD moves the program's stack."""
 
 COLUMNS = (
     word("name", "workload", "Our program."),
@@ -72,8 +72,8 @@ def run(names: list[str], accesses: int, out: Path | None, jobs: int, start: boo
 
 
 def outdated(names: Iterable[str], accesses: int, folder: Path, start: bool = False) -> list[str]:
-    """The workloads whose trace was recorded from another state of the workload. A workload whose packages are not installed is
-    left out, because its state is not known."""
+    """Return the workloads whose trace was recorded from another state of the workload. A workload whose packages are not
+    installed is left out, because its state is not known."""
     chosen = [WORKLOADS[name] for name in names if name in WORKLOADS]
     versions = _versions({package for workload in chosen for package in workload.packages} | {"valgrind"})
     plans = [plan(replace(workload, skip=0) if start else workload, accesses, versions, folder) for workload in chosen
@@ -162,7 +162,7 @@ def _python() -> Path:
 
 
 def _inputs(each: Plan) -> Path:
-    """The folder of a workload's prepared files."""
+    """Return the folder of a workload's prepared files. Prepare them if they do not exist."""
     work = each.workload
     if not work.prepare:
         return Path()
@@ -227,7 +227,7 @@ class Recording:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=PLACE, env=_environment(work, inputs))
 
     def _last(self) -> str:
-        """The recorder's last line."""
+        """Return the recorder's last line."""
         mark = "trapless-pagesim: "
         lines = self.log.read_text(errors="replace").splitlines()
         return next((line.removeprefix(mark) for line in reversed(lines) if line.startswith(mark)), "")
@@ -256,7 +256,7 @@ class Recording:
 
 
 def row(each: Plan) -> dict:
-    """A row of the table."""
+    """Return the table's row for a recorded workload."""
     data = json.loads(each.summary.read_text())
     pages = data["hottest_pages"]
     return {"name": each.workload.name, "paper": each.workload.paper, "accesses": data["accesses"] / 1e6,

@@ -26,7 +26,7 @@ use target::{Loop, Target};
 
 /// How often a stopped machine checks whether the user has interrupted the program.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How long the program waits at its end until GDB knows of it.
+/// Longest time that the program waits at its end for GDB to receive the guest's exit status.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The address at which to listen for GDB.
@@ -59,7 +59,7 @@ impl FromStr for Address {
 }
 
 fn port(text: &str) -> Result<u16, String> {
-    text.parse().map_err(|_| "should be PORT, HOST:PORT or unix:PATH, then ,nowait or nothing".to_owned())
+    text.parse().map_err(|_| "should be PORT, HOST:PORT or unix:PATH, which ,nowait may follow".to_owned())
 }
 
 impl fmt::Display for Place {

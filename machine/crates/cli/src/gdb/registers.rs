@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! GDB's numbers of RV64 registers (gdb/riscv-tdep.h): x0 to x31, pc, f0 to f31, then CSRs by number, then the mode.
+//! GDB's register numbers for RV64 (gdb/riscv-tdep.h): 0 to 31 are x0 to x31, 32 is pc, 33 to 64 are f0 to f31, 65 to 4160 are
+//! the CSRs in the order of their addresses, and 4161 is the privilege mode.
 
 use std::fmt::Write;
 use std::num::NonZeroUsize;
@@ -13,7 +14,8 @@ const F: usize = 33;
 const CSR: usize = 65;
 const MODE: usize = CSR + 4096;
 
-/// CSRs that GDB shows, by name and number. Those of the floating-point unit belong to another feature of the description.
+/// Names and numbers of the CSRs that GDB shows, except those of the floating-point unit, which belong to another feature of the
+/// target description.
 const CSRS: &[(&str, u16)] = &[
     ("sstatus", 0x100),
     ("sie", 0x104),

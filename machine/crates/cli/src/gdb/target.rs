@@ -23,7 +23,7 @@ use trapless_machine::{Access, Orders, Register, View, Watchpoint, Why};
 use super::messages::{Connection, Event, Look, Request};
 use super::registers::{Core, Id, Rv64};
 
-/// How long to wait for a message of the machine before checking for one of GDB, and the other way round.
+/// How long to wait for a message from the machine before checking, without a wait, whether GDB has sent anything.
 const TURN: Duration = Duration::from_millis(5);
 
 /// Error: the machine's thread has ended and does not answer.
@@ -242,7 +242,7 @@ impl mt::MultiThreadSingleStep for Target {
 }
 
 impl mt::MultiThreadSchedulerLocking for Target {
-    /// Does nothing: the other harts run in their turn nevertheless. Stopping them would change the order of events.
+    /// Does nothing: the other harts still run in their turns, because stopping them would change the order of events.
     fn set_resume_action_scheduler_lock(&mut self) -> Fatal<()> {
         Ok(())
     }
@@ -267,7 +267,7 @@ fn remove<T: PartialEq>(list: &mut Vec<T>, thing: &T) -> bool {
     list.iter().position(|t| t == thing).map(|at| list.remove(at)).is_some()
 }
 
-/// Breakpoints of both kinds are addresses that the machine compares; guest memory is never changed.
+/// The machine compares each pc with the addresses of both kinds of breakpoints. Guest memory is never changed.
 impl bp::SwBreakpoint for Target {
     fn add_sw_breakpoint(&mut self, addr: u64, _: usize) -> TargetResult<bool, Self> {
         self.orders.breakpoints.push(addr);

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A number, written and printed with k, M or G for thousands, millions or thousands of millions.
+/// A number, read and printed with the suffix k, M or G for 10^3, 10^6 or 10^9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count(pub u64);
 

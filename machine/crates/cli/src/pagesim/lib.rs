@@ -38,7 +38,7 @@ struct Cli {
 enum Command {
     /// Run a program under valgrind and store a trace of its memory accesses.
     Record(record::Record),
-    /// Store a trace of another program: valgrind's lackey, DynamoRIO, ChampSim, libCacheSim, perf, DAMON, or CSV.
+    /// Convert a trace of another tool: valgrind's lackey, DynamoRIO, ChampSim, libCacheSim, perf, DAMON, or CSV.
     Import(import::Import),
     /// Show what is in a trace: accesses, footprint, working set. Fails if the trace is incomplete.
     Info(info::Info),
@@ -56,7 +56,7 @@ enum Command {
 /// use trapless_pagesim::pages::{Origin, PageId, Pid};
 /// use trapless_pagesim::policy::{Policy, Registration};
 ///
-/// /// Reads the page behind the missing one as well.
+/// /// Reads the page after the missing one as well.
 /// struct Next;
 ///
 /// impl Policy for Next {

@@ -26,19 +26,21 @@ pub struct Mrc {
     /// Traces of this project, or oracleGeneral files. Each gives its own curves.
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// The policies, separated by commas.
+    /// Orders of replacement, separated by commas. The list of all is below.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "lru,fifo,clock,arc,s3-fifo")]
     policy: Vec<String>,
-    /// Sizes in pages: a list, or LOW:HIGH:STEPS for STEPS sizes with equal ratios between them.
+    /// Sizes of memory in pages: a list such as 100,200, or LOW:HIGH:STEPS for STEPS sizes from LOW to HIGH, with the same ratio
+    /// between neighbours.
     #[arg(long, value_name = "SIZES", default_value = "64:65536:11", value_parser = sizes)]
     sizes: Sizes,
-    /// Count only this share of all pages, above 0 and up to 1 (SHARDS).
+    /// Count only the requests to this share of the pages, above 0 and up to 1 (SHARDS).
     #[arg(long, value_name = "RATE", default_value_t = 1.0)]
     sample: f64,
-    /// Size of a page: 4 KiB, or a line of 64 bytes.
+    /// What counts as a page: `page` (4 KiB), or `line` (64 bytes; only for traces of lines).
     #[arg(long, value_enum, default_value_t = GrainName::Page)]
     grain: GrainName,
-    /// Format of the files. By default, a file is in oracleGeneral format if its name contains this word.
+    /// Format of the files: `trace` (of this project), `oracle-general` (libCacheSim's), or `auto`: oracle-general if the file's
+    /// name contains oracleGeneral, otherwise trace.
     #[arg(long, value_enum, default_value_t = Format::Auto)]
     format: Format,
     /// Write the table to this file (CSV). It goes to standard output if neither this nor --json is given.

@@ -33,9 +33,9 @@ const PIPE: usize = 1 << 20;
 /// Time between two reads of the pipe. Lackey writes each access separately. If a reader were always waiting, each write
 /// would wake it and take twice as long.
 const NAP: Duration = Duration::from_millis(5);
-/// The same for this project's tool. It writes many records at once, and fills the pipe in twice this time.
+/// Time between two reads of the pipe for this project's tool, which writes many records at once and fills the pipe in 2 ms.
 const SHORT_NAP: Duration = Duration::from_millis(1);
-/// Programs that start other programs, which are not recorded.
+/// Programs whose task is to start another program. That one is not recorded, so the user gets a warning.
 const STARTERS: [&str; 8] = ["sh", "bash", "dash", "env", "nice", "taskset", "time", "timeout"];
 
 /// Options of `trapless-pagesim record`.
@@ -44,17 +44,17 @@ pub struct Record {
     /// File for the trace (default: PROGRAM.trace). The totals go to FILE.json.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Skip the first N accesses, such as those of a program's start (k, M, G: thousands, millions, ...).
+    /// Leave out the first N accesses, such as those of the program's start. N may end in k, M or G (10^3, 10^6, 10^9).
     #[arg(long, value_name = "N", default_value = "0")]
     skip: Count,
-    /// End the program after N accesses.
+    /// Store N accesses, then end the program (default: record until the program ends).
     #[arg(long, value_name = "N")]
     limit: Option<Count>,
     /// The recorder: `tracer`, a tool that is compiled against the installed valgrind, or valgrind's lackey, which is slower
     /// (default: tracer, or lackey if tracer cannot be compiled).
     #[arg(long, value_name = "NAME")]
     with: Option<Tool>,
-    /// The program and its arguments. Programs that it starts, or becomes by exec, are not recorded.
+    /// The program and its arguments. Programs that it starts, or that replace it (exec), are not recorded.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -254,7 +254,8 @@ fn start(tool: Tool, mut valgrind: Command, command: &[OsString], pipe: &Path) -
     }
 }
 
-/// Returns the path of a program, given by its path or name, if it can be run. Valgrind's own message would be less clear.
+/// Finds a program by its path, or by its name in PATH. Returns its path if it can be run. The caller's message is clearer than
+/// valgrind's.
 pub fn found(program: &Path) -> Option<PathBuf> {
     let runs = |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
     if program.as_os_str().as_bytes().contains(&b'/') {
@@ -265,7 +266,7 @@ pub fn found(program: &Path) -> Option<PathBuf> {
         .find(|path| runs(path))
 }
 
-/// Shows the progress of a recording: in one line on a terminal, otherwise in a new line from time to time.
+/// Shows the progress of a recording: each second in the same line of a terminal, otherwise each minute in a new line.
 struct Progress {
     part: Part,
     begin: Instant,

@@ -25,12 +25,12 @@ use crate::info::name_beside;
 /// Options of `trapless-pagesim run`.
 #[derive(Args, Debug)]
 pub struct Run {
-    /// Configuration of the simulation (docs/reference/pagesim.md).
+    /// Configuration of the simulation, a TOML file (docs/reference/pagesim.md).
     config: PathBuf,
-    /// Change a value, for example memory.frames=4096 or process.0.nice=5.
+    /// Change a value of the configuration, for example memory.frames=4096 or process.0.nice=5; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Write all results to this file.
+    /// Write all results to this file (JSON).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write a line for each access that waits for its page to this file. Its name must end in .csv, or in .csv.zst for
@@ -115,7 +115,8 @@ pub fn run(options: &Run, known: &Registry) -> Result<()> {
     .context("cannot write to standard output")
 }
 
-/// Begins the log of faults. Returns it with the file that gets its name when it is complete. An interrupt removes the file.
+/// Begins the log of faults. Returns it with its temporary file, which gets the final name when the log is complete. An interrupt
+/// removes the file.
 fn begin_log(path: &Path, settings: &Settings) -> Result<(Log, NamedTempFile)> {
     if settings.policy == OPTIMUM {
         bail!("--faults {}: policy optimum has no faults: leave --faults out", path.display());
@@ -132,7 +133,7 @@ fn begin_log(path: &Path, settings: &Settings) -> Result<(Log, NamedTempFile)> {
     Ok((log, file))
 }
 
-/// The mapped ranges of virtual pages, which are all pages that the trace touches. They come from the trace's summary.
+/// Reads the mapped ranges of virtual pages (first, count) from the trace's summary: all pages that the trace touches.
 fn extents(trace: &Path) -> Result<Vec<(u64, u64)>> {
     #[derive(Deserialize)]
     struct Summary {

@@ -22,10 +22,10 @@
 #include "pub_tool_vkiscnums.h"
 
 #define LINE_SHIFT 6
-/* Records that are written at once (128 KiB), and records that may follow before their number is checked again. */
+/* A batch of records (128 KiB) is written at once. SLACK records may follow it before the number of records is checked again. */
 #define BATCH 16384
 #define SLACK 8192
-/* Most accesses that are known but not stored yet. They are stored together, with only one load of the position. */
+/* Largest number of accesses for which no code was added yet. The added code stores them together and loads the position once. */
 #define PENDING 64
 #define MOST_BYTES 512
 #define MOST_MORE 31
@@ -89,7 +89,7 @@ static IRExpr *load_position(IRSB *sb)
    return assign(sb, Ity_I64, IRExpr_Load(Iend_LE, Ity_I64, number((HWord)&position)));
 }
 
-/* Adds a call of flush(), made when a batch is full. */
+/* Adds code that calls flush() if a batch is full. */
 static void check(IRSB *sb)
 {
    IRExpr *full = IRExpr_Binop(Iop_CmpLE64U, number((HWord)(records + BATCH)), load_position(sb));
@@ -99,7 +99,7 @@ static void check(IRSB *sb)
    since_check = 0;
 }
 
-/* Adds the stores of all pending accesses. */
+/* Adds the code that stores the records of all pending accesses. */
 static void store_pending(IRSB *sb)
 {
    IRExpr *to = n_pending ? load_position(sb) : NULL;
@@ -254,14 +254,14 @@ static Bool option(const HChar *arg)
 
 static void usage(void)
 {
-   VG_(printf)("    --records=PIPE            where the records go\n");
+   VG_(printf)("    --records=PIPE            pipe for the records\n");
 }
 
 static void no_debug_usage(void)
 {
 }
 
-/* The batch would be lost if the program executes another one or kills itself. */
+/* Writes the batch before a call that may replace or kill this process, which would lose it. */
 static void before_syscall(ThreadId tid, UInt number_of_call, UWord *args, UInt n_args)
 {
    switch (number_of_call) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! This project's valgrind tool. It is compiled for each recording, against the installed valgrind.
 //!
-//! This takes a quarter of a second. A compiled tool is not kept, so none can be older than valgrind.
+//! Compiling takes a quarter of a second. The compiled tool is not kept, so it always fits the installed valgrind.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -33,7 +33,7 @@ const LAUNCHER: &str = "VALGRIND_LAUNCHER";
 /// The installed valgrind or compiler is not suitable, or `program` is not for x86-64.
 pub fn build(dir: &Path, program: &Path) -> Result<Command> {
     if !cfg!(target_arch = "x86_64") || is_32_bit(program) {
-        bail!("only for programs of x86-64");
+        bail!("tracer records only programs of x86-64");
     }
     let valgrind = found(Path::new("valgrind")).context("valgrind is not installed (Debian package valgrind)")?;
     let real = valgrind.canonicalize().with_context(|| valgrind.display().to_string())?;
@@ -71,13 +71,14 @@ pub fn build(dir: &Path, program: &Path) -> Result<Command> {
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr);
         let line = said.lines().find(|line| line.contains("error") || line.contains("undefined")).unwrap_or_default();
-        bail!("cc cannot compile it: {}", line.trim());
+        bail!("cc cannot compile tracer: {}", line.trim());
     }
     Ok(command(dir, &tool, &real))
 }
 
 /// Makes the command that starts the tool. Debian's `valgrind` is a script that sets variables and then runs the program
-/// `$0.bin`. To give the recorded program the same environment as under valgrind's own tools, this script runs ours.
+/// `$0.bin`. A symbolic link to this script, beside our tool with the name `valgrind.bin`, runs our tool. So the recorded program
+/// has the same environment as under valgrind's own tools.
 fn command(dir: &Path, tool: &Path, valgrind: &Path) -> Command {
     let mut launcher = valgrind.to_owned().into_os_string();
     let script = dir.join("valgrind");
@@ -91,7 +92,7 @@ fn command(dir: &Path, tool: &Path, valgrind: &Path) -> Command {
     command
 }
 
-/// The options that name the pipe for the tool's records, and the one for valgrind's own messages.
+/// The options that send the tool's records to the pipe, and discard valgrind's own messages.
 pub fn outputs(pipe: &Path) -> [OsString; 2] {
     let mut records = OsString::from("--records=");
     records.push(pipe);

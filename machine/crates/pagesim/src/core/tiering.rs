@@ -12,8 +12,8 @@ impl Core {
         self.tier.as_ref().is_some_and(|tier| tier.holds(page))
     }
 
-    /// Stores an evicted page in the tier, which may send other pages to the drive to make room. Returns whether the page is in
-    /// the tier now; then its frame is free, or the tier uses it.
+    /// Stores an evicted page in the tier, which may send other pages to the drive to make room. Returns whether it stored the
+    /// page. If it did, the page's frame is free, or the tier uses it.
     pub(super) fn store_evicted(&mut self, page: PageId) -> bool {
         let (pages, Some(tier)) = (&self.pages, &self.tier) else { return false };
         let entry = &pages[page];

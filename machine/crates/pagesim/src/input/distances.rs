@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-/// The last pages used are kept in a list of this length; most accesses hit there.
+/// Length of the list of the pages used last. Most accesses hit there.
 const FRONT: usize = 8;
 /// Smallest number of places in the tree.
 const SMALLEST: usize = 1 << 10;

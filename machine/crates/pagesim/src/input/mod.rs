@@ -30,7 +30,7 @@ pub struct Step {
     pub kind: Kind,
     /// Instructions retired since the last step.
     pub instructions: u64,
-    /// Accesses of the stream's previous run without its first one. That run ended with this step.
+    /// Number of accesses of the stream's previous run, without its first one. That run ended with this step.
     pub repeats: u64,
 }
 
@@ -45,7 +45,7 @@ impl Step {
 /// What follows the last step of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// Accesses of each stream's last run without its first one, by [`Kind`].
+    /// Number of accesses of each stream's last run, without its first one, by [`Kind`].
     pub repeats: [u64; 3],
     /// Instructions retired since the last step.
     pub instructions: u64,

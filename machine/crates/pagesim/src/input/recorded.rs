@@ -17,7 +17,7 @@ const BUFFER: usize = 1 << 20;
 /// The accesses of a trace that are used.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Which {
-    /// Root page table (page number) of the address space to use. Without it, the trace must have only one.
+    /// Root page table (page number) of the address space to use. If it is `None`, the trace must have only one address space.
     pub space: Option<u64>,
     /// Whether accesses of the kernel in this address space are used as well.
     pub kernel: bool,
@@ -35,7 +35,7 @@ struct Hart {
 }
 
 impl Hart {
-    /// Accesses of a run that has ended, without the first one, which its step counts already.
+    /// Number of accesses of a run that has ended, without the first one, which its step counts.
     fn beyond_first(&self, stream: usize, ended: u64) -> u64 {
         if self.open[stream] { ended.saturating_sub(1) } else { 0 }
     }
@@ -56,8 +56,9 @@ pub struct Recorded {
     /// Shift from block numbers of the trace to line numbers.
     shift: u32,
     harts: Vec<Hart>,
-    /// Instructions since the last step, and accesses of ended runs, without first ones, since the stream's last step.
+    /// Instructions since the last step.
     instructions: u64,
+    /// For each stream, accesses of the runs that have ended since its last step, without first ones.
     repeats: [u64; 3],
     steps: u64,
     accesses: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A program whose pages lie elsewhere. Pages follow each other in time as before, but have other neighbours in memory.
+//! A program whose pages are moved to other addresses. They are used in the same order as before, but have other neighbours.
 
 use trapless_timing::scatter;
 

@@ -47,7 +47,8 @@ pub struct Summary {
     pub working_set_pages: Readings,
     /// The same, but first accesses count as misses. `None`: the share is not reached with any size.
     pub working_set_pages_with_first: Readings,
-    /// Least number of pages that get this share of the accesses that miss the CPU cache. `None` if the trace has no lines.
+    /// Least number of pages that together get this share of the accesses that miss the CPU cache. `None` if the trace has no
+    /// lines.
     pub hottest_pages: Option<u64>,
     /// Ranges of adjacent pages, longest first.
     pub extents: Vec<Extent>,
@@ -73,8 +74,8 @@ pub struct Extent {
 
 /// Reads a trace to its end. `share` (0 to 1) is the share of the accesses that must hit in a working set.
 ///
-/// The trace does not say when a run's repeats came between the accesses of other streams. They count as hits in any memory: with
-/// rare exceptions, the pages that the streams are in are among those used last.
+/// The trace does not say between which accesses of other streams a run's repeats were made. Repeats count as hits in a memory of
+/// any size: with rare exceptions, the pages that the three streams are in are among those used last.
 ///
 /// # Errors
 /// The trace cannot be read or is incomplete.

@@ -2,15 +2,15 @@
 //! Miss-ratio curves: how many requests miss in memories of many sizes, for several orders of replacement. One pass over the
 //! requests gives all of them.
 //!
-//! A memory of a size is a cache with that many pages. A request to a page in the cache is a hit ([`Replace::touch`]). Any other
+//! A memory is a cache with a fixed number of pages. A request to a page in the cache is a hit ([`Replace::touch`]). Any other
 //! request is a miss; if the cache is full, a victim leaves before the page enters. LRU does not need a cache for each size,
 //! because stack distances give all sizes at once (Mattson et al., 1970). Every other order has one cache for each size.
 //!
 //! With [`Plan::sample`], only pages whose hash is below a threshold count, and sizes shrink by the same share. The method is
 //! SHARDS (Waldspurger, Park, Garthwaite and Ahmad, "Efficient MRC Construction with SHARDS", FAST 2015); for orders other than
 //! LRU it follows Waldspurger, Saemundsson, Ahmad and Park, "Cache Modeling and Optimization using Miniature Simulations", USENIX
-//! ATC 2017. The sample should have a number of requests that is known. The difference to the number that it has counts as hits
-//! in any size (SHARDS-adj).
+//! ATC 2017. The difference between the expected number of requests in the sample and the actual number counts as hits in any
+//! size (SHARDS-adj).
 
 mod numbers;
 mod requests;
@@ -28,7 +28,7 @@ use numbers::Numbers;
 
 /// Name of the offline optimum among the policies. It keeps all requests in memory, 12 bytes each.
 pub const MIN: &str = "min";
-/// Number of requests that a cache handles before the next cache does.
+/// Number of requests in a batch. Each cache handles a batch before the next cache does.
 const BATCH: usize = 4096;
 /// All hashes are below this.
 const HASHES: u64 = 1 << 24;
@@ -185,7 +185,7 @@ pub fn curves(requests: &mut dyn Requests, plan: &Plan, progress: &mut dyn FnMut
     plan.check()?;
     let threshold = plan.threshold();
     let sample = threshold as f64 / HASHES as f64;
-    // The size in the sample that stands for a size of all pages.
+    // The size of a cache for the sample that stands for a cache of this size for all pages.
     let shrink = |size: u64| if threshold == HASHES { size } else { ((size as f64 * sample).round() as u64).max(1) };
     let mut counts = vec![];
     for name in &plan.policies {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A string of pages in a file, because it may be larger than memory.
+//! A string of pages, which is the sequence of their uses. It is in a file, because it may be larger than memory.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -16,7 +16,7 @@ pub const POLICIES: &[Registration] = &[Registration {
 
 /// The cheaper of the two baselines for each fault. Prefetches nothing.
 ///
-/// A process that sleeps costs one context switch, to the process that runs next. It gains the time in which others run. The
+/// Letting a process sleep costs one context switch, to the process that runs next, and gains the time in which others run. The
 /// kernel cannot know how long the wait will be. So the policy estimates it from the waits so far, by a moving average like that
 /// of blk-mq's hybrid polling.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Waits {
         let average = &mut self.averages[usize::from(core.pages[page].origin != Origin::Demand)];
         let expected = average.unwrap_or(0);
         *average = Some(average.map_or(wait, |average| (average * Waits::MEMORY + wait) / (Waits::MEMORY + 1)));
-        // The pages of processes that sleep already will arrive earlier.
+        // Processes that sleep already count, because their pages will arrive before this one.
         let others = core.asleep > 0 || core.sched.next().is_some();
         if expected > us(switches * core.settings.cpu.context_switch_us) && others { Wait::Switch } else { Wait::Spin }
     }

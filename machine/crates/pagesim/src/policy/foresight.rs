@@ -7,11 +7,12 @@
 //! - Turns are longer by a factor that is the same for all processes. So a working set is brought back less often.
 //! - While a process runs, the policy reads pages of the next process back: those that it used in its last turn and lost. It
 //!   keeps only a few of these reads under way.
-//! - With a fault, it reads the pages that followed the missing one the last time, if they did so more than once, and pages of
-//!   the run of addresses that the missing one belongs to. Both continue as the pages are used, so that later pages arrive in
-//!   time.
-//! - A page that such a run has passed goes first, because pages that are read in order are not used again soon.
-//! - A waiting process keeps the processor or not as [`super::Adaptive`] decides, with a threshold of two context switches.
+//! - At a fault, it also reads the pages that followed the missing page more than once, and the next pages of the run of
+//!   addresses that the missing page belongs to. When these pages are used, it reads on in the same way, so that later pages
+//!   arrive in time.
+//! - A page that such a run has passed is evicted first, because pages that are read in order are not used again soon.
+//! - Whether a waiting process keeps the processor is decided as by the policy `adaptive`, with a threshold of two context
+//!   switches.
 
 mod followers;
 mod streams;

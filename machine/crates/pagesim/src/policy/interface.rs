@@ -26,7 +26,7 @@ pub struct Bookkeeping {
 }
 
 /// A policy. The simulator calls it for one CPU at a time: `core.running`, `core.sched` and `core.now()` belong to [`Core::cpu`].
-/// Each method except `fault` has a default, which is the baseline's behaviour.
+/// Each method except `fault` has a default, which is the behaviour of the policy `sync`.
 pub trait Policy {
     /// Called when a page of the running process is missing and its read has begun. The policy may prefetch other pages.
     fn fault(&mut self, core: &mut Core, pid: Pid, page: PageId);
@@ -50,7 +50,7 @@ pub trait Policy {
     /// Called when a process begins a turn.
     fn enter(&mut self, _core: &mut Core, _pid: Pid) {}
 
-    /// Returns the length of the turn.
+    /// Returns the length of the slice that begins now, at the beginning of a turn or after [`Policy::goes_on`].
     fn slice(&mut self, core: &mut Core, pid: Pid) -> Time {
         core.sched.slice(pid)
     }
@@ -63,7 +63,7 @@ pub trait Policy {
     /// Called when a process leaves the processor: its slice is over, it sleeps, or it has ended.
     fn leave(&mut self, _core: &mut Core, _pid: Pid) {}
 
-    /// Puts a process back into the queue whose slice is over, or that a woken process preempts.
+    /// Puts a process back into the queue, because its slice is over or a woken process preempts it.
     fn put_back(&mut self, core: &mut Core, pid: Pid) {
         core.sched.put_back(pid);
     }
@@ -71,7 +71,7 @@ pub trait Policy {
     /// Called at the time that was given to [`Core::call_at`].
     fn call(&mut self, _core: &mut Core) {}
 
-    /// Whether it supports several CPUs. It does if its state of the running process is right with several running processes.
+    /// Whether the policy supports several CPUs. It does if its state stays right when several processes run at the same time.
     fn several_cpus(&self) -> bool {
         true
     }

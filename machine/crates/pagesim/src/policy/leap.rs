@@ -93,7 +93,7 @@ impl Process {
         let places = 1..=i64::from(self.last);
         match found {
             Some(_) => places.map(|n| n * stride).collect(),
-            // Around the missing page: one behind, one before, two behind, ...
+            // Around the missing page: one stride after it, one before it, two after it, ...
             None => places.map(|n| if n % 2 == 1 { n / 2 + 1 } else { -n / 2 }).map(|n| n * stride).collect(),
         }
     }

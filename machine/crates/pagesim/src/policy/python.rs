@@ -157,7 +157,7 @@ impl Python {
         !self.failed && self.methods >> op as u8 & 1 == 1
     }
 
-    /// Calls one of its methods and returns the answer. Returns `usual` if the policy does not have the method.
+    /// Calls one of the policy's methods and returns the answer, or `usual` if the policy lacks the method or has failed.
     fn hook(&mut self, core: &mut Core, op: Op, pid: Pid, page: u64, extra: i64, usual: i64) -> i64 {
         if !self.has(op) {
             return usual;

@@ -32,9 +32,9 @@ const MOST_HITS: u32 = 63;
 /// Number of hits assumed before the first fault, so that the first window is not the smallest one.
 const FIRST_HITS: u32 = 4;
 
-/// Number of pages in the next window, a power of two (`__swapin_nr_pages`). It exceeds the number of hits since the last window
-/// was read. Without hits it is two if the last two faults are side by side, and one otherwise. It is at least half of the last
-/// window.
+/// Number of pages in the next window (`__swapin_nr_pages`). With hits since the last window was read, it is two more than the
+/// hits, rounded up to a power of two, and at least four. Without hits it is two if the last two faults are side by side, and one
+/// otherwise. It is at most `most`, but at least half of the last window.
 fn window(previous: u64, here: u64, hits: u32, most: u32, last: u32) -> u32 {
     let wanted = match hits {
         0 if previous.abs_diff(here) == 1 => 2,
@@ -113,8 +113,8 @@ impl Policy for ReadaheadCluster {
     }
 }
 
-/// The places of pages on the device. At first, pages lie in the order of each process's addresses. A page that is written moves
-/// behind all pages that were written before. No slot is used twice.
+/// The places of pages on the device. At first, pages lie in the order of each process's addresses. A page that is written gets a
+/// new slot after those of all pages written before. No slot is used twice.
 #[derive(Debug, Default)]
 struct Slots {
     /// The new slot of each page that was written; 0 for others.
@@ -125,7 +125,7 @@ struct Slots {
 
 /// Bits of a page number in its process's first slots.
 const VPN_BITS: u32 = 48;
-/// Slots of written pages begin here, behind the first slots of a thousand processes.
+/// First slot of written pages. Lower slots are the first ones of up to 2048 processes.
 const WRITTEN: u64 = 1 << (VPN_BITS + 11);
 
 impl Slots {
@@ -250,8 +250,8 @@ mod tests {
     ///
     /// | step | hits | previous | window | pages read |
     /// | --- | --- | --- | --- | --- |
-    /// | fault 200 | 4, as at first | 0 | 6, up to 8 | 3 before it, 4 behind: 197 to 204 |
-    /// | fault 300 | none | 200 | 1, but not less than 8 / 2 | 1 before, 2 behind: 299 to 302 |
+    /// | fault 200 | 4, as at first | 0 | 6, up to 8 | 3 before it, 4 after it: 197 to 204 |
+    /// | fault 300 | none | 200 | 1, but not less than 8 / 2 | 1 before, 2 after: 299 to 302 |
     /// | hit 301 | 1 | 300 | | |
     /// | fault 303 | 1 | 301 | 3, up to 4 | 302 to 305 |
     /// | hits 304, 305 | 2 | 303 | | |
@@ -266,7 +266,7 @@ mod tests {
     /// | fault 510 | none | 511 | 2 | backward: 509, 510 |
     /// | fault 511 | none | 510 | 2 | forward, but 512 has another page table: 511 |
     /// | hits 512, 513 | 2 | 511 | | |
-    /// | fault 598 | 2 | 513 | 4 | 1 before, 2 behind, the area's end: 597 to 599 |
+    /// | fault 598 | 2 | 513 | 4 | 1 before, 2 after, the area's end: 597 to 599 |
     #[test]
     fn by_address_by_hand() {
         let steps = [
@@ -353,7 +353,7 @@ mod tests {
             (0..5).map(|n| slots.page(&mut core, WRITTEN + n)).collect::<Vec<_>>(),
             [None, Some(b), Some(c), Some(a), None]
         );
-        // The old places of written pages are empty. A page that was never written has its place beside them. Nothing lies behind
+        // The old places of written pages are empty. A page that was never written has its place beside them. Nothing lies after
         // the mapped area.
         let first = slots.slot(&core, kept) - 1;
         let around = (first..first + 3).map(|slot| slots.page(&mut core, slot)).collect::<Vec<_>>();

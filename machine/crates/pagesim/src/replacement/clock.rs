@@ -59,7 +59,7 @@ impl Replace for Clock {
                 return Some(page);
             }
             self.links.move_to(&mut self.queue, End::Head, id);
-            // The hand meets pages again that move to the head. This also holds if the page was at the head already.
+            // A page that moves to the head is met again, even if it was at the head already.
             at = at.or(Some(id));
         }
         None

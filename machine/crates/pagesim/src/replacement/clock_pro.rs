@@ -5,9 +5,9 @@
 //! than the page's stay in memory: then its number stays on the clock without a frame. A cold page that is used in its test
 //! period becomes hot, and cold pages get one frame more. If the test period ends without a use, they get one less.
 //!
-//! New pages enter at the hand of hot pages. This hand makes those pages cold that were not used since its last round, and ends
-//! the test periods that it meets. The hand of cold pages finds the page to evict. The third hand ends test periods when more
-//! numbers than there are frames are on the clock without a frame. The paper leaves some choices open:
+//! New pages enter at the hand of hot pages. This hand turns hot pages cold if they were not used since its last round, and ends
+//! the test periods that it meets. The hand of cold pages finds the page to evict. The third hand ends test periods when the
+//! clock has more numbers without a frame than there are frames. The paper leaves some choices open:
 //!
 //! - At first all frames except one are for cold pages.
 //! - If the page at a hand leaves, or moves to where new pages enter, the hand moves to the next page. A hand that has passed the
@@ -167,7 +167,7 @@ impl ClockPro {
         self.cool(self.frames.saturating_sub(self.target));
     }
 
-    /// Moves the third hand until at most as many numbers without a frame are on the clock as there are frames.
+    /// Moves the third hand until the clock has at most as many numbers without a frame as there are frames.
     fn forget(&mut self) {
         while self.gone > self.frames {
             let Some(id) = self.test_hand.or(self.clock.at(End::Tail)) else { return };

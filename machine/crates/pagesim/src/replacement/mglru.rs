@@ -2,14 +2,15 @@
 //! Multi-generational LRU, after Linux 6.12 (mm/vmscan.c, mm/workingset.c), without its code.
 //!
 //! Pages are in two to four generations. A page enters the youngest one. *Aging* looks at the accessed bits of all pages, moves
-//! those that were accessed into the youngest generation, and begins a new one. It happens when the oldest generations are used
-//! up. It also happens when there are three generations, and either the youngest has more than half of the pages or the oldest
-//! less than a quarter. *Eviction* takes pages from the tail of the oldest generation. A page that was accessed since the last
-//! look goes to the youngest generation instead. A page of a higher *tier* may be protected: it goes to the next generation once.
-//! The tier follows from the number of uses: tier n begins at 2^(n-1) uses, up to tier 3. To decide which tiers are protected,
-//! the order keeps a rate for each tier: the share of its evicted pages that are read again while the generation from which they
-//! were evicted is still the oldest one. Rates are averaged over generations with a weight of one half (Linux calls this a PID
-//! controller). Protected are all tiers from the first one on whose rate is more than twice that of tier 0.
+//! those that were accessed into the youngest generation, and begins a new one. It happens when only two generations are left. It
+//! also happens when there are three generations, and either the youngest has more than half of the pages or the oldest less than
+//! a quarter. *Eviction* takes pages from the tail of the oldest generation. A page that was accessed since the last look goes to
+//! the youngest generation instead. A page of a higher *tier* may be protected: it goes to the next generation once. The tier
+//! follows from the number of uses: tier n begins at 2^(n-1) uses, up to tier 3. To decide which tiers are protected, the order
+//! keeps a rate for each tier: the share of its evicted pages that are read again while the generation from which they were
+//! evicted is still the oldest one. Rates are averaged over generations with a weight of one half (Linux calls this a PID
+//! controller). The first tier whose rate is more than twice that of tier 0 is protected, and so are all higher tiers. Tier 3 is
+//! always protected.
 //!
 //! Differences from Linux:
 //!
@@ -40,8 +41,8 @@ const FEWEST_GENERATIONS: u32 = 2;
 const TIERS: usize = 4;
 /// Largest number of uses that looks count.
 const MOST_USES: u8 = 3;
-/// Number of evicted pages before generations are balanced again. Also the number of pages that a tier must have read again to be
-/// protected.
+/// Number of evictions after which generations are balanced again. Also the least number of a tier's evicted pages that must have
+/// been read again before the tier is protected.
 const BATCH: u64 = 64;
 
 /// The state of a page, in DRAM or evicted.
@@ -70,9 +71,9 @@ impl Entry {
 /// Counts of the pages of a tier.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
-    /// Pages that were read again soon: in the oldest generation, and the average before it.
+    /// Pages that were read again soon, for the oldest generation, and averaged over the generations before it.
     back: [u64; 2],
-    /// Pages that were evicted or protected: in the oldest generation, and the average before it.
+    /// Pages that were evicted or protected, for the oldest generation, and averaged over the generations before it.
     all: [u64; 2],
 }
 
@@ -360,7 +361,7 @@ mod tests {
         fn protects(&self, tier: usize) -> bool {
             let back = |tier: usize| self.back[tier] + self.average_back[tier];
             let all = |tier: usize| self.all[tier] + self.average_all[tier];
-            // Protected are all tiers from the first one on that is read again too often.
+            // The first tier that is read again too often is protected, and all higher tiers are.
             let bad = |tier| back(tier) >= 64 && back(tier) * (all(0) + 64) > 2 * (back(0) + 1) * all(tier);
             tier == 3 || (1..=tier).any(bad)
         }

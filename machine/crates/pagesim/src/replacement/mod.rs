@@ -17,7 +17,7 @@ use crate::settings::Time;
 
 /// An order of the pages in DRAM.
 pub trait Replace {
-    /// A page without a frame is needed. [`Replace::insert`] follows; before it, a victim leaves if no frame is free.
+    /// A page without a frame is needed. [`Replace::insert`] follows. If no frame is free, a victim leaves before that.
     fn miss(&mut self, _page: PageId) {}
     /// A page of a process has got a frame.
     fn insert(&mut self, page: PageId, owner: Pid);

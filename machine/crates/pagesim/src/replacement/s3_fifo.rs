@@ -124,7 +124,7 @@ impl S3Fifo {
             }
             *uses -= 1;
             self.links.move_to(&mut self.queues[MAIN], End::Head, id);
-            // The search meets pages again that move to the head. This also holds if the page was at the head already.
+            // A page that moves to the head is met again, even if it was at the head already.
             at = at.or(Some(id));
         }
         None

@@ -15,7 +15,8 @@ pub struct Cfs {
     wakeup_granularity: Time,
     entities: Vec<Entity>,
     tree: BTreeSet<(Virtual, Pid)>,
-    /// Processes that slept return at about this time. It never falls.
+    /// Least virtual run time of the running and the ready processes, except that it never falls. Processes that slept return
+    /// near it.
     min_vruntime: Virtual,
 }
 
@@ -113,7 +114,8 @@ impl Schedule for Cfs {
         self.tree.len()
     }
 
-    /// The process gets the distance from `min_vruntime` that it had on the other CPU (migrate_task_rq_fair).
+    /// Makes the virtual run time a distance from `min_vruntime`. The process gets the same distance on the other CPU
+    /// (migrate_task_rq_fair).
     fn leave(&mut self, pid: Pid) -> Entity {
         self.take(pid);
         let entity = self.entities[pid];
@@ -167,8 +169,8 @@ mod tests {
         assert_eq!(turns, [(0, 1000), (1, 3056), (2, 1000), (0, 2000), (2, 2000), (0, 3000), (2, 3000)]);
     }
 
-    /// The processes of one CPU have run 10 ms longer than those of the other. A process that is 2 ms behind stays 2 ms behind
-    /// there.
+    /// The processes of one CPU have run 10 ms longer than those of the other. A process that has run 2 ms longer than the others
+    /// on its CPU moves. It then has run 2 ms longer than the others there.
     #[test]
     fn a_process_moves_with_its_lead() {
         let (mut here, mut there) = (cfs(&[0, 0, 0]), cfs(&[0, 0, 0]));

@@ -10,7 +10,8 @@ pub use eevdf::Eevdf;
 use crate::pages::Pid;
 use crate::settings::{Scheduler, SchedulerKind, Time, ms};
 
-/// Virtual run time: [`Time`] for a process of nice 0. It may be negative after a delay was repaid.
+/// Virtual run time, ps. For a process of nice 0 it is the time that it has run; for others it is scaled by the inverse of their
+/// weight. It may be negative after a delay was repaid.
 pub type Virtual = i64;
 
 /// Weight of nice 0.
@@ -58,7 +59,7 @@ pub trait Schedule {
     fn entity_mut(&mut self, pid: Pid) -> &mut Entity;
     /// Puts the process that has run back into the queue: it is ready.
     fn put_back(&mut self, pid: Pid);
-    /// Makes a process ready that slept.
+    /// Makes a sleeping process ready.
     fn wake(&mut self, pid: Pid);
     /// Lets the running process go to sleep.
     fn sleep(&mut self, pid: Pid);
@@ -66,7 +67,7 @@ pub trait Schedule {
     fn ran(&mut self, pid: Pid, time: Time);
     /// The process that [`Schedule::take_next`] would take.
     fn next(&self) -> Option<Pid>;
-    /// Takes the process out of the queue that runs next.
+    /// Takes the process that runs next out of the queue.
     fn take_next(&mut self) -> Option<Pid>;
     /// Takes a ready process out of the queue.
     fn take(&mut self, pid: Pid);
@@ -78,14 +79,14 @@ pub trait Schedule {
     fn slice(&self, running: Pid) -> Time {
         self.slice_beside(running, &[])
     }
-    /// The slice's length if `others`, which are not in the queue, were ready as well.
+    /// The length that the running process's slice would have if `others`, which are not in the queue, were ready as well.
     fn slice_beside(&self, running: Pid, others: &[Pid]) -> Time;
     /// Processes in the queue, in the order of their virtual run times.
     fn ready(&self) -> Vec<Pid>;
     /// Number of processes in the queue.
     fn queued(&self) -> usize;
-    /// Removes a process, ready or asleep, that moves to another CPU's scheduler. Its virtual run time becomes relative to this
-    /// one.
+    /// Removes a process, ready or asleep, that moves to another CPU's scheduler. What it returns is relative to this scheduler,
+    /// so that [`Schedule::join`] can make it relative to the other one.
     fn leave(&mut self, pid: Pid) -> Entity;
     /// Adds a process from another CPU's scheduler. It is not in the queue yet.
     fn join(&mut self, pid: Pid, entity: Entity);

@@ -16,7 +16,7 @@ const MOST_POINTS: usize = 1000;
 pub struct Tier {
     /// What it does when it is full.
     pub kind: TierKind,
-    /// Most memory that it takes, in pages of 4 KiB. This memory is part of `memory.frames`.
+    /// Largest amount of memory that it takes, in pages of 4 KiB. This memory is part of `memory.frames`.
     pub frames: u32,
     /// The size of a page divided by its compressed size.
     #[serde(default)]
@@ -68,8 +68,8 @@ pub enum Clean {
 pub enum Ratio {
     /// All pages have the same ratio.
     Same(f64),
-    /// Pairs of a share of the pages, from 0 to 1, and a ratio: this share of the pages has at most this ratio. Linear between
-    /// pairs.
+    /// Pairs of a share of the pages, from 0 to 1, and a ratio: this share of the pages has at most this ratio. Between pairs,
+    /// the ratio is interpolated linearly.
     Shape(Vec<(f64, f64)>),
 }
 
@@ -124,7 +124,7 @@ impl Tier {
     /// Checks that all values are in range, if the tier may have at most `room` frames.
     ///
     /// # Errors
-    /// The first key that is out of range, its value and the range.
+    /// A value is out of range. The error names the first such key, its value and the range.
     pub fn check(&self, room: f64) -> Result<(), Error> {
         let checks = [
             ("tier.frames", self.frames.into(), 1.0, room),

@@ -59,8 +59,8 @@ impl Sim {
         self.switch_to(here);
     }
 
-    /// Takes a ready process from the CPU with the most processes, if this CPU has none, or at least two less. If this CPU has
-    /// none, it also waits for a process that becomes ready a little later because its CPU is ahead.
+    /// Takes a ready process from the CPU with the most processes, if this CPU has none, or has at least two fewer. If this CPU
+    /// has none, it also takes a process that became ready on a CPU that is ahead in time, and idles until that moment.
     pub(super) fn balance(&mut self) {
         let own = self.core.sched.queued() + usize::from(self.core.running.is_some());
         let Some((load, pid)) = self.core.busiest_cpu() else { return };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Waits of processes for their pages: on the processor, and for the report and the log of faults.
+//! Simulates waits on the processor, and records all waits of processes for their pages in the report and the log of faults.
 
 use super::Sim;
 use crate::faults::Fault;
@@ -46,7 +46,8 @@ impl Sim {
         }
     }
 
-    /// Waits on the processor while the policy's own work continues. Returns whether the wait is over; if not, other CPUs go on.
+    /// Lets the process wait on the processor. Handles the events of this time, such as calls of the policy. Returns whether the
+    /// wait is over. If it is not, other CPUs must be simulated first.
     pub(super) fn spin(&mut self, pid: Pid, until: Time) -> bool {
         let mut from = self.core.now;
         loop {

@@ -172,8 +172,8 @@ impl Format for Csv {
     }
 }
 
-/// Returns the columns, and the line or option that names them. Takes the first line if it names columns: it has a known name,
-/// and no field is a number.
+/// Returns the columns, and the line or option that names them. Without `--columns`, takes the first line. With `--columns`,
+/// takes it only if it names columns as well: it has a known name, and no field is a number.
 fn named(input: &mut Input, options: &Options) -> Result<(Vec<Column>, Vec<u8>), Error> {
     let given = options.columns.as_deref().map(str::as_bytes);
     if let Some(given) = given {

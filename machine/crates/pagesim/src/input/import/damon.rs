@@ -40,7 +40,7 @@ struct Region {
     count: u64,
 }
 
-/// Makes a region from its first address, the address behind its end, and its count.
+/// Makes a region from its first address, the address after its last one, and its count.
 fn region(start: u64, end: u64, count: u64) -> Option<Region> {
     (start < end).then(|| Region { first: start >> Grain::Page.shift(), last: (end - 1) >> Grain::Page.shift(), count })
 }
@@ -87,7 +87,7 @@ impl Format for Damon {
     }
 
     fn about(&self) -> &'static str {
-        "damo report access --raw_form, or lines of damon:damon_aggregated: a sample"
+        "damo report access --raw_form, or lines of damon:damon_aggregated (a sample of the accesses)"
     }
 
     fn takes(&self) -> &'static [&'static str] {

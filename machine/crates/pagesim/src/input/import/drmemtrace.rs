@@ -127,7 +127,7 @@ struct Stream {
     ended: bool,
     thread: Option<u64>,
     kernel: bool,
-    /// The last instruction, and the address behind it.
+    /// The address of the last instruction, and the address after its end.
     instruction: Option<(u64, u64)>,
 }
 
@@ -188,7 +188,7 @@ impl Stream {
                     }
                 }
                 record::HEADER => self.version(value)?,
-                // Prefetches, flushes, encodings, instructions that are not fetched again, and exits of threads.
+                // Ignored: prefetches, flushes, encodings, instructions that are not fetched again, and exits of threads.
                 ..record::UNKNOWN => {}
                 _ => return Err(self.bad(format!("a record of type {kind}, which no version up to 7 has"))),
             }

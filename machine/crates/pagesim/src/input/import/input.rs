@@ -15,7 +15,7 @@ use crate::error::At;
 const HEAD: usize = 1 << 16;
 /// No format has longer lines.
 const LONGEST_LINE: usize = 1 << 16;
-/// Bytes read at once: from a single file, and from each of several files.
+/// Sizes of buffers in bytes. Files are read with LARGE ones; if there are more than 16 files, with SMALL ones.
 const LARGE: usize = 1 << 20;
 const SMALL: usize = 1 << 18;
 /// Memory limit of an xz decompressor. xz -9 needs 65 MiB.
@@ -112,7 +112,7 @@ impl Input {
         Ok(&self.buffer[..self.to.min(HEAD)])
     }
 
-    /// Reads more behind the bytes that are not taken yet. Returns whether there was more.
+    /// Reads more bytes into the buffer, after those that are not taken yet. Returns whether there were more.
     fn fill(&mut self) -> Result<bool, Error> {
         if self.from > 0 {
             self.buffer.copy_within(self.from..self.to, 0);

@@ -207,7 +207,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes a line that is not an access. Returns the text behind it.
+    /// Takes a line that is not an access. Returns the text after it.
     fn other<'a>(&mut self, text: &'a [u8]) -> Result<&'a [u8], Error> {
         self.lines += 1;
         let end = text.iter().position(|b| *b == b'\n').unwrap_or(text.len());
@@ -228,7 +228,7 @@ impl Recorder {
     }
 }
 
-/// Reads kind, address and size (at least 1) of the access in the first line. Returns also the text behind it.
+/// Reads kind, address and size (at least 1) of the access in the first line. Also returns the text after this line.
 #[inline]
 fn parse(text: &[u8]) -> Option<(u8, u64, u64, &[u8])> {
     let (head, rest) = text.split_first_chunk::<3>()?;
@@ -242,7 +242,7 @@ fn parse(text: &[u8]) -> Option<(u8, u64, u64, &[u8])> {
     (size > 0 && address.checked_add(size).is_some() && size < 1 << 16).then_some((what, address, size, rest))
 }
 
-/// Reads the number before the byte `end`, which has at least one digit. Returns also the text behind that byte.
+/// Reads the number before the byte `end`; it must have at least one digit. Also returns the text after that byte.
 #[inline]
 fn number<const BASE: u64>(text: &[u8], end: u8) -> Option<(u64, &[u8])> {
     let mut v = 0u64;

@@ -44,7 +44,7 @@ pub trait Format: Sync {
     /// A description of a few words for the help.
     fn about(&self) -> &'static str;
 
-    /// The options that it takes in addition to the general ones: some of `columns`, `unit` and `instructions`.
+    /// The options of [`Options`] that this format takes.
     fn takes(&self) -> &'static [&'static str] {
         &[]
     }
@@ -122,7 +122,7 @@ pub struct Target {
 /// There is no such format. The message lists all formats.
 pub fn format(name: &str) -> Result<&'static dyn Format, Error> {
     let found = FORMATS.into_iter().find(|format| format.name() == name);
-    found.ok_or_else(|| Error::Settings(format!("'{name}' is not a format of traces; known are {}", names())))
+    found.ok_or_else(|| Error::Settings(format!("'{name}' is not a format of traces; the formats are {}", names())))
 }
 
 /// The names of all formats.

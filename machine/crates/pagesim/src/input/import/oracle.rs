@@ -6,7 +6,7 @@
 //! | 4 | time in seconds |
 //! | 8 | object |
 //! | 4 | its size in bytes |
-//! | 8 | number (from 1) of the record of the object's next request; -1 or 2^63 - 1 if there is none |
+//! | 8 | number (from 1) of the record of the object's next request; -1 or 2^63 - 1 if there is none, -2 if it is unknown |
 //!
 //! Without a unit, a request is a load of one page, whatever its size. With a unit, object numbers are positions on a device, and
 //! a request accesses each page that contains some of its bytes.
@@ -20,8 +20,9 @@ use crate::Error;
 
 /// Bytes of a record.
 const RECORD: usize = 24;
-/// Values that mean that the object is not requested again.
-const NEVER: [i64; 2] = [-1, i64::MAX];
+/// Values other than a record's number: the object is not requested again (-1 and the largest number), or nothing is known about
+/// its next request (-2).
+const NO_RECORD: [i64; 3] = [-1, i64::MAX, -2];
 
 /// The format.
 pub struct OracleGeneral;
@@ -87,7 +88,7 @@ impl Format for OracleGeneral {
             && let Some(record) = input.record::<RECORD>()?
         {
             let Request { time, object, size, next } = request(&record);
-            if next < 0 && !NEVER.contains(&next) {
+            if next < 0 && !NO_RECORD.contains(&next) {
                 let what =
                     format!("the object's next request is {next}, not the number of a record; is this oracleGeneral?");
                 return Err(input.bad_record::<RECORD>(what));

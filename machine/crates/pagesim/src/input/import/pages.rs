@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-/// Numbers below this (41 bits) are used as page numbers. Other objects get page numbers of 42 bits. With these, the simulator
-/// can still tell lines apart when several programs share a cache.
+/// Object numbers below this (41 bits) are used as page numbers. Other objects get page numbers of 42 bits. These are small
+/// enough that the simulator can still tell the lines of several programs apart when they share a cache.
 const OWN: u64 = 1 << 41;
 
 /// Gives each object a page: always the same one for an object, and different ones for different objects.

@@ -32,7 +32,7 @@ struct Sample<'a> {
     ip: Option<u64>,
 }
 
-/// Reads seconds with a fraction and a colon behind them. Returns nanoseconds.
+/// Reads seconds with a fraction, followed by a colon. Returns nanoseconds.
 fn time(word: &[u8]) -> Option<u64> {
     let word = word.strip_suffix(b":")?;
     let dot = word.iter().position(|b| *b == b'.')?;
@@ -84,7 +84,7 @@ impl Format for Perf {
     }
 
     fn about(&self) -> &'static str {
-        "perf script -F comm,pid,tid,time,event,ip,addr of a perf mem record: a sample"
+        "perf script -F comm,pid,tid,time,event,ip,addr after perf mem record (a sample of the accesses)"
     }
 
     fn takes(&self) -> &'static [&'static str] {

@@ -100,7 +100,7 @@ impl Sink {
         self.accesses.saturating_sub(self.part.skip) >= self.part.limit
     }
 
-    /// Skips this many accesses if all of them must be left out. Returns whether it did.
+    /// Skips this many accesses if all of them come before the stored part. Returns whether it did.
     pub fn leaves_out(&mut self, accesses: u64) -> bool {
         let all = self.accesses.saturating_add(accesses);
         let passed = all <= self.part.skip;

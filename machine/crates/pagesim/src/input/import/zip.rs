@@ -155,7 +155,7 @@ fn entries(mut directory: &[u8], length: u64) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Takes those numbers from an entry's zip64 field that do not fit into four bytes.
+/// Takes the numbers that do not fit into four bytes from an entry's zip64 field.
 fn enlarge(mut extra: &[u8], numbers: [&mut u64; 3]) -> io::Result<()> {
     let mut large: &[u8] = &[];
     while let Some((head, rest)) = extra.split_first_chunk::<4>() {

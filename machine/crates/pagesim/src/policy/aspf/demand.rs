@@ -46,8 +46,8 @@ impl Predictor {
     }
 
     /// Compares the fault rate of a process at the end of a turn with the average over all processes, each at the end of its last
-    /// turn (steps 4 to 7). Returns whether it is higher. Rates are not divided by the window's length, which would not change
-    /// the result.
+    /// turn (steps 4 to 7). Returns whether the process's rate is higher. Rates in a window are not divided by the window's
+    /// length, because this would not change the result.
     pub fn is_intense(&mut self, pid: Pid, now: Time) -> bool {
         let faults = &mut self.faults[pid];
         let from = match self.rate {

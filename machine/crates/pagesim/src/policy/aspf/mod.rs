@@ -36,7 +36,7 @@ pub const POLICIES: &[Registration] = &[
     },
 ];
 
-/// The four designs together. With fixed labels this is A-SPF; with labels from the predictor it is A-SPF*.
+/// The paper's four designs together. With fixed labels this is A-SPF; with labels from the predictor it is A-SPF*.
 #[derive(Debug)]
 pub struct Aspf {
     sets: Sets,

@@ -91,7 +91,7 @@ impl Postpone {
         Some(pid)
     }
 
-    /// Costs as in IV-C.
+    /// Bytes and operations, counted as in IV-C.
     pub fn cost(&self) -> Bookkeeping {
         let bytes = self.delay.len() as u64 * PROCESS + self.longest as u64 * POINTER;
         Bookkeeping { bytes, operations: self.operations }

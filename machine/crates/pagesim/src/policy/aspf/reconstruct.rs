@@ -13,7 +13,7 @@ const ENTRY: u64 = 8;
 struct Process {
     inactive: List,
     reconstruct: List,
-    /// `prev_fault`: faults in the current turn, and in the one before.
+    /// Faults in the current turn, or in the last one if the process does not run; and those of the turn before (`prev_fault`).
     faults: u64,
     previous_faults: u64,
 }
@@ -35,8 +35,8 @@ impl UllLists {
         UllLists { processes, links: Links::default(), inactive: vec![], operations: 0 }
     }
 
-    /// Adds an evicted page (algorithm 3): at the head of the reconstruct list if it was accessed, otherwise of the inactive
-    /// list.
+    /// Adds an evicted page (algorithm 3) at the head of the reconstruct list if it was accessed, otherwise at the head of the
+    /// inactive list.
     pub fn insert(&mut self, owner: Pid, page: PageId, accessed: bool) {
         // A page that was rescued while it was being written is still in a list.
         self.take(owner, page);
@@ -88,7 +88,7 @@ impl UllLists {
         self.processes[pid].faults
     }
 
-    /// Costs as in IV-C.
+    /// Bytes and operations, counted as in IV-C.
     pub fn cost(&self) -> Bookkeeping {
         Bookkeeping { bytes: self.inactive.len() as u64 * ENTRY, operations: self.operations }
     }

@@ -177,7 +177,7 @@ impl Sets {
         }
     }
 
-    /// Costs as in IV-C.
+    /// Bytes and operations, counted as in IV-C.
     pub fn cost(&self) -> Bookkeeping {
         let bytes = self.sets.len() as u64 * SET_STRUCT + self.nodes.len() as u64 * SET_NODE;
         Bookkeeping { bytes, operations: self.operations }

@@ -28,7 +28,7 @@ pub struct Aspf {
     pub fault_rate: FaultRate,
     /// Window of the predictor, ms.
     pub window_ms: f64,
-    /// Whether postponed processes count as ready for the length of slices.
+    /// Whether postponed processes count as ready when the length of a slice is computed.
     pub postponed_are_ready: bool,
 }
 

@@ -7,8 +7,8 @@ pub const COUNT: usize = 16;
 /// Largest distance from the end of a stream at which a page still belongs to it.
 const NEAR: i64 = 2;
 
-/// Distance behind the end of a stream at which it has passed a page. Pages that are read in order may be read twice, part by
-/// part, as those of matrices are.
+/// Number of pages between the end of a stream and a page that it has passed. It is not small, because a program may read the
+/// pages of a stream twice, part by part, as it reads those of matrices.
 const PASSED: i64 = 128;
 
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ struct Stream {
     step: i64,
     /// Number of pages to prefetch.
     window: u32,
-    /// The page behind the last prefetched one.
+    /// The page after the last prefetched one, in the stream's direction.
     next: i64,
 }
 
@@ -30,8 +30,8 @@ struct Stream {
 pub struct Streams(Vec<Stream>);
 
 impl Streams {
-    /// Notes the use of page `vpn`. Returns the pages to prefetch, and the page that the stream has passed, if any. The window of
-    /// pages doubles with each page of a stream, up to `most`.
+    /// Notes the use of page `vpn`. Returns the pages to prefetch, and the page that its stream has passed, if any. The window
+    /// doubles with each page of a stream, up to `most` pages.
     pub fn ahead(&mut self, vpn: u64, most: u32) -> (Vec<u64>, Option<u64>) {
         let vpn = vpn as i64;
         let found = self.0.iter().position(|stream| {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::write::{foot, head, record};
 use super::*;
 
-/// A format, a small trace of it, and whether a cut behind these bytes is allowed: one at the end of a record or a line.
+/// A format, a small trace of it, and whether the trace may end after these bytes, which is so at the end of a record or a line.
 type Sample = (&'static str, Vec<u8>, fn(&[u8]) -> bool);
 
 /// One sample of each format.

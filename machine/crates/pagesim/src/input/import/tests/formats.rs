@@ -55,6 +55,10 @@ fn objects_by_number_by_name_and_as_places() {
     assert_eq!(found, expected);
     let far = with(&dir, write::oracle(&[(1 << 60, 512)]), Some("oracle-general"), options());
     assert!(complaint(far).contains("record 1 at byte 0: object 1152921504606846976 times 512"));
+    // libCacheSim writes -2 if the next request is unknown, and so does `mrc --objects`.
+    let mut unknown = write::oracle(&[(7, 1)]);
+    unknown[16..].copy_from_slice(&(-2_i64).to_le_bytes());
+    assert_eq!(stored(&with(&dir, unknown, Some("oracle-general"), ONE_PAGE).unwrap()).0.len(), 1);
     let none = with(&dir, "page\n1\n", None, options());
     assert!(complaint(none).contains("--unit needs a column of objects"));
     let zero = with(&dir, "object\n1\n", None, Options { unit: Some(0), ..ONE_PAGE });
