@@ -40,7 +40,7 @@ def only(monkeypatch: pytest.MonkeyPatch, *workloads: Workload) -> None:
 def test_the_table_is_whole() -> None:
     used = set()
     for name, workload in WORKLOADS.items():
-        assert workload.name == name and re.fullmatch("[a-z]+", name)
+        assert workload.name == name and re.fullmatch("(chains-)?[a-z]+", name)
         assert workload.packages or workload.pypi
         assert workload.paper and workload.skip > 0
         commands = [*workload.prepare, workload.command]
@@ -49,7 +49,8 @@ def test_the_table_is_whole() -> None:
         assert ("{inputs}" in text) == bool(workload.prepare), name
         used |= set(workload.files)
     assert len({workload.paper for workload in WORKLOADS.values()}) == len(WORKLOADS)
-    assert {name for name, workload in WORKLOADS.items() if workload.intensive} == {"pagerank", "randomwalk"}
+    intensive = {name for name, workload in WORKLOADS.items() if workload.intensive}
+    assert intensive == {"pagerank", "randomwalk", "chains-pagerank", "chains-randomwalk"}
     assert {path.name for path in record.PROGRAMS.iterdir() if path.is_file()} == used
 
 

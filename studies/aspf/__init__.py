@@ -3,6 +3,6 @@
 
 from trapless.study.experiment import Study
 
-from studies.aspf import figures
+from studies.aspf import figures, literal
 
-STUDY = Study("ASPF: Exploring Synchronous Page Fault Handling", figures.EXPERIMENTS, 30)
+STUDY = Study("ASPF: Exploring Synchronous Page Fault Handling", {**figures.EXPERIMENTS, **literal.EXPERIMENTS}, 30)

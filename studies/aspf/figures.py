@@ -57,6 +57,12 @@ class Case:
     """Keys of the configuration that differ from the paper's setting."""
     scattered: int = 0
     """Rows of so many pages lie at random addresses; 0: all lie where they are."""
+    chains: bool = False
+    """Whether chains (docs/decisions/103-chains.md) take the programs' places, with the paper's 200 MB of memory."""
+
+    def trace(self, program: str) -> str:
+        """Name of the trace of one of the paper's programs."""
+        return f"chains-{program}" if self.chains else program
 
 
 def product(mixes: Iterable[str], policies: Sequence[str], values: Sequence[dict[str, object]] = ({},)) -> list[Case]:
@@ -70,7 +76,7 @@ def traces_of(setup: Setup, names: Iterable[str]) -> dict[str, traces.Trace]:
     if setup.traces:
         return traces.find(names, setup.traces)
     names, folder = list(dict.fromkeys(names)), traces.FOLDER_OF_QUICK if setup.quick else traces.FOLDER
-    accesses = ACCESSES_OF_QUICK if setup.quick else recording.ACCESSES
+    accesses = ACCESSES_OF_QUICK if setup.quick else None
     if missing := traces.absent(names, folder):
         recording.run(missing, accesses, folder, setup.at_once, start=setup.quick)
     if not setup.order and (old := recording.outdated(names, accesses, folder, setup.quick)):
@@ -85,22 +91,23 @@ def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]
         raise UserError("--kernel is for guests: the paging simulator takes --traces, --frames and --set")
     for case in cases:
         setup.leaves(("policy", "process", "memory.frames", *case.values))
-    mixes = {case.mix for case in cases} | (set() if setup.frames else {"mix6"})
-    found = traces_of(setup, [name for mix in sorted(mixes) for name in paper.mixes()[mix]])
-    frames = setup.frames or paper.frames(found)
+    names = [case.trace(name) for case in cases for name in paper.mixes()[case.mix]]
+    by_rule = not setup.frames and not all(case.chains for case in cases)
+    found = traces_of(setup, sorted({*names, *(paper.mixes()["mix6"] if by_rule else ())}))
+    frames = setup.frames or (paper.frames(found) if by_rule else paper.FRAMES)
 
     given = {key: value for key, _, value in (setting.partition("=") for setting in setup.settings)}
 
     def run(case: Case) -> runs.Run:
         processes = [{
             "name": name,
-            "trace": str(found[name].path),
+            "trace": str(found[case.trace(name)].path),
             "intense": paper.intense(name),
             **({"scattered": case.scattered} if case.scattered else {}),
         } for name in in_order(paper.mixes()[case.mix], setup.order)]
         values = {"policy": case.policy, "memory.frames": frames, "process": processes, **case.values}
         title = " ".join([case.mix, case.policy, *(f"{key}={value}" for key, value in case.values.items()),
-                          *([f"scattered by {case.scattered}"] if case.scattered else []),
+                          *([f"scattered by {case.scattered}"] if case.scattered else []), *(["chains"] if case.chains else []),
                           *([f"order {setup.order}"] if setup.order else [])])
         return runs.Run(title, runs.changed(paper.setting(), values), setup.settings)
 
@@ -112,7 +119,7 @@ def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]
         "frames": frames,
         "latency_us": float(given.get("device.latency_us", one.config["device"]["latency_us"])),
         "prefetch_pages": int(given.get("prefetch.pages", one.config["prefetch"]["pages"])),
-        "shortest_trace_m": min(found[name].accesses for name in paper.mixes()[case.mix]) / 1e6,
+        "shortest_trace_m": min(found[case.trace(name)].accesses for name in paper.mixes()[case.mix]) / 1e6,
         "seed": setup.order,
         "configuration": {"programs": in_order(paper.mixes()[case.mix], setup.order), "settings": list(setup.settings)},
         **output.take(result, *parts),

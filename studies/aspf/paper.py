@@ -9,6 +9,8 @@ from trapless.pagesim.traces import Trace
 from trapless.study.paper import Paper
 
 value = Paper(__file__)
+FRAMES = 200 * 256
+"""The paper's memory of 200 MB in pages of 4 KiB (ASPF IV-A)."""
 
 
 def setting() -> dict:

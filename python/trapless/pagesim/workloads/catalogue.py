@@ -24,6 +24,8 @@ class Workload:
     command: Command
     skip: int
     """Number of accesses before the recorded part, in which the program starts and reads its input."""
+    accesses: int = 500_000_000
+    """Number of accesses that are recorded for the figures."""
     intensive: bool = False
     """The label for A-SPF, which knows in advance which processes are memory-intensive."""
     prepare: tuple[Command, ...] = ()
@@ -38,6 +40,16 @@ class Workload:
 
 _GRAPH = (("cc", "-O2", "-o", "{inputs}/graph", "{programs}/graph.c"),
           ("{inputs}/graph", "make", "{inputs}/graph.bin"))
+
+_CHAINS = (("cc", "-O2", "-o", "{inputs}/chains", "{programs}/chains.c", "-lm"),)
+
+
+def _chains(number: int, program: str, paper: str, pages: int, lines: int, intensive: bool = False) -> Workload:
+    """A program with the access pattern that the figures of ASPF imply (docs/decisions/103-chains.md)."""
+    return Workload(f"chains-{program}", f"{paper}, by the figures", ("gcc", "libc6-dev"),
+                    ("{inputs}/chains", str(pages), "3", "0.97", "0.105", str(lines), str(number)),
+                    skip=1_000_000, accesses=200_000_000, intensive=intensive, prepare=_CHAINS, files=("chains.c",))
+
 
 WORKLOADS = {workload.name: workload for workload in (
     Workload("pagerank", "PageRank on GraphChi", ("gcc", "libc6-dev"),
@@ -66,4 +78,10 @@ WORKLOADS = {workload.name: workload for workload in (
     Workload("deepsjeng", "DeepSjeng of SPEC CPU 2017", ("stockfish",),
              # In versions that have it, this bench uses the classical evaluation, which is like DeepSjeng's.
              ("stockfish", "bench", "64", "1", "15", "default", "depth", "classical"), skip=650_000_000),
+    _chains(1, "pagerank", "PageRank", 4_000_000, lines=4, intensive=True),
+    _chains(2, "randomwalk", "random walk", 3_800_000, lines=4, intensive=True),
+    _chains(3, "blender", "Blender", 3_200_000, lines=7),
+    _chains(4, "xz", "xz", 3_500_000, lines=7),
+    _chains(5, "wrf", "WRF", 3_400_000, lines=7),
+    _chains(6, "tensorflow", "TensorFlow", 3_000_000, lines=7),
 )}

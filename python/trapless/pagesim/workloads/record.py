@@ -25,8 +25,6 @@ from trapless.results.columns import Column, word
 PROGRAMS = Path(__file__).with_name("programs")
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 LOGS = CACHE / "logs"
-ACCESSES = 500_000_000
-"""Number of accesses to record for each workload."""
 # One thread, no random hashes, and no settings or packages of the user, so that the run is the same everywhere.
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/games", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0",
        "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -47,8 +45,9 @@ COLUMNS = (
 )
 
 
-def run(names: list[str], accesses: int, out: Path | None, jobs: int, start: bool = False) -> int:
-    """Record these workloads (all if none is named), `jobs` at a time, and return the exit status. With `start`, record
+def run(names: list[str], accesses: int | None, out: Path | None, jobs: int, start: bool = False) -> int:
+    """Record these workloads (all if none is named), `jobs` at a time, and return the exit status. `accesses` is the number of
+    accesses to record of each; None: the number that the figures are measured with. With `start`, record
     from each workload's first access on. Otherwise the workload's start is skipped, which takes most of the time."""
     for name in names:
         if name not in WORKLOADS:
@@ -58,7 +57,7 @@ def run(names: list[str], accesses: int, out: Path | None, jobs: int, start: boo
     folder = output_folder(out or CACHE / "traces").absolute()
     program = build.pagesim()
     versions = install({package for workload in chosen for package in workload.packages} | {"valgrind"})
-    plans = [plan(workload, accesses, versions, folder) for workload in chosen]
+    plans = [plan(workload, accesses or workload.accesses, versions, folder) for workload in chosen]
     for done in (each for each in plans if each.recorded()):
         say(f"{done.workload.name}: recorded already: {done.trace}")
     check_room(sum(each.accesses for each in plans if not each.recorded()) // 5, folder, "traces")
@@ -71,13 +70,13 @@ def run(names: list[str], accesses: int, out: Path | None, jobs: int, start: boo
     return 1 if failures else 0
 
 
-def outdated(names: Iterable[str], accesses: int, folder: Path, start: bool = False) -> list[str]:
+def outdated(names: Iterable[str], accesses: int | None, folder: Path, start: bool = False) -> list[str]:
     """Return the workloads whose trace was recorded from another state of the workload. A workload whose packages are not
     installed is left out, because its state is not known."""
     chosen = [WORKLOADS[name] for name in names if name in WORKLOADS]
     versions = _versions({package for workload in chosen for package in workload.packages} | {"valgrind"})
-    plans = [plan(replace(workload, skip=0) if start else workload, accesses, versions, folder) for workload in chosen
-             if versions.keys() >= {*workload.packages, "valgrind"}]
+    plans = [plan(replace(workload, skip=0) if start else workload, accesses or workload.accesses, versions, folder)
+             for workload in chosen if versions.keys() >= {*workload.packages, "valgrind"}]
     return [each.workload.name for each in plans if each.trace.exists() and not each.recorded()]
 
 

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The paper's policies as its text literally says (preset `paper`), on chains: their access pattern comes from the paper's
+figures (docs/decisions/103-chains.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+from trapless.loads.setup import Setup
+from trapless.pagesim import output
+from trapless.results import plots
+from trapless.results.columns import Column, word
+from trapless.study.compared import Compared, one
+from trapless.study.experiment import Experiment, Table, View
+
+from studies.aspf import figures, paper
+from studies.aspf.orders import in_all_orders
+
+FIGURES = {"time_s_less": "6a", "context_switches_less": "6b", "faults_less": "6c"}
+"""What each of the paper's figures shows."""
+
+
+def _cases(mixes: Sequence[str], policies: Sequence[str]) -> list[figures.Case]:
+    return [replace(case, chains=True) for case in figures.product(mixes, policies, [{"preset": "paper"}])]
+
+
+def chains(setup: Setup) -> list[dict]:
+    """The paper's policies, read literally, on Mix3 to Mix6 of chains."""
+    records = figures.compare(figures.simulate(setup, _cases(figures.MIXES, figures.POLICIES), output.prefetches))
+    virt = {record["mix"]: record for record in records if record["policy"] == figures.VIRT}
+    for record in records:
+        for key, figure in FIGURES.items():
+            record[f"paper_{key}"] = paper.value(figure, record["mix"], record["policy"])
+        record["paper_useful"] = paper.value("6c", "useful_set_prefetches", record["policy"]) if record["mix"] == "mix6" else None
+        if record["policy"] not in (figures.BASELINE, figures.VIRT):
+            record["moved_less_than_virt"] = 100 * (1 - record["pages_moved"] / virt[record["mix"]]["pages_moved"])
+    return records
+
+
+def labels(setup: Setup) -> list[dict]:
+    """A-SPF on Mix3 of chains with every choice of memory-intensive processes, fixed for the whole run."""
+    names = paper.mixes()["mix3"]
+    choices = list(product((False, True), repeat=len(names)))
+    values = [{"preset": "paper", **{f"process.{at}.intense": which for at, which in enumerate(chosen)}} for chosen in choices]
+    cases = [*_cases(["mix3"], [figures.BASELINE]), *(figures.Case("mix3", "aspf", value, chains=True) for value in values)]
+    _, *records = figures.compare(figures.simulate(setup, cases, output.prefetches))
+    for record, chosen in zip(records, choices, strict=True):
+        record["intense"] = ", ".join(name for name, which in zip(names, chosen, strict=True) if which) or "none"
+    return records
+
+
+def beside(records: Sequence[dict]) -> list[Compared]:
+    """The paper's values beside ours."""
+    found = [Compared(f"{what}: {record['policy']}, {record['mix']}", "%", one(record[f"paper_{key}"]), one(record[key]),
+                      record.get(f"{key}_ci"), "")
+             for record in records for key, what in (("time_s_less", "time saved over sync"),
+                                                     ("context_switches_less", "fewer context switches than sync"),
+                                                     ("faults_less", "fewer ULL accesses than sync"))
+             if record[f"paper_{key}"] is not None and key in record]
+    return found + [Compared(f"prefetches from sets that were of use, {record['policy']}", "%", one(record["paper_useful"]),
+                             one(record["set_useful_share"]), record.get("set_useful_share_ci"), "")
+                    for record in records if record["paper_useful"] is not None]
+
+
+def _paper(key: str, heading: str) -> Column:
+    return Column(f"paper_{key}", heading, "The paper's value.", "%", None, ".2f")
+
+
+SAVED, SWITCHES, FAULTS = figures.TIME_LESS, figures.SWITCHES_LESS, figures.FAULTS_LESS
+USEFUL = output.USEFUL["set"]
+PAPERS = (_paper("time_s_less", "paper's time saved %"), _paper("faults_less", "paper's fewer accesses %"),
+          _paper("context_switches_less", "paper's fewer switches %"))
+INTENSE = word("intense", "memory-intensive", "Which processes have this label.")
+_KEYS = (figures.MIX, figures.POLICY)
+
+EXPERIMENTS = {
+    "aspf-chains": Experiment(
+        "the paper's policies, read literally, on chains (ASPF 6a to 6c, IV-B1)", in_all_orders(chains), {"aspf-chains": Table((
+            *_KEYS, figures.TIME, output.WAITING, *figures.with_interval(SAVED, "± points"), PAPERS[0],
+            *figures.ACCESSES, PAPERS[1], output.SWITCHES, *figures.with_interval(SWITCHES, "± fewer switches"), PAPERS[2],
+            output.ISSUED["set"], *figures.with_interval(USEFUL, "± set"), figures.PAPER_USEFUL, output.MOVED,
+            *figures.with_interval(figures.MOVED_LESS, "± fewer moved"), figures.TRACE), 2, views={
+            "": View((*_KEYS, output.WAITING, SAVED, PAPERS[0], FAULTS, PAPERS[1])),
+            "switches": View((*_KEYS, SWITCHES, PAPERS[2], USEFUL, figures.PAPER_USEFUL, figures.MOVED_LESS))})},
+        {"time": plots.Bars("mix", "policy", "time_s_less", figures.LESS_TIME, "paper_time_s_less")}, guest=False,
+        more=(*figures.WITH_PREFETCHES, *figures.OF_RECORD), compared=beside,
+        about=f"{chains.__doc__} {figures.ABOUT} {figures.IN_ORDERS}"),
+    "aspf-labels": Experiment(
+        "A-SPF by its labels, on Mix3 of chains", labels, {"aspf-labels": Table((
+            INTENSE, figures.TIME, SAVED, figures.FAULTS, FAULTS, output.SWITCHES, SWITCHES, figures.TRACE), views={
+            "": View((INTENSE, SAVED, FAULTS, SWITCHES))})}, {}, guest=False,
+        more=(*figures.WITH_PREFETCHES, *figures.OF_RECORD), about=f"{labels.__doc__} {figures.ABOUT} {figures.IN_ONE_ORDER}"),
+}
