@@ -129,8 +129,14 @@ def lost_names(path: Path, root: Path = ROOT) -> Iterator[str]:
 @cache
 def _words(root: Path) -> frozenset[str]:
     """Return all words of files that are not pages."""
-    files = [root / name for name in tracked(root) if not name.endswith(".md")]
-    return frozenset(word for file in files for word in re.findall(r"\w+", file.read_text(errors="replace")))
+    found: set[str] = set()
+    for name in tracked(root):
+        if not name.endswith(".md"):
+            try:
+                found.update(re.findall(r"\w+", (root / name).read_text()))
+            except UnicodeDecodeError:
+                continue
+    return frozenset(found)
 
 
 def too_large(path: Path, root: Path = ROOT) -> Iterator[str]:

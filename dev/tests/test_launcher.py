@@ -141,6 +141,8 @@ def test_what_needs_no_package_installs_none(host: Host, command: str) -> None:
 @pytest.mark.parametrize(("command", "line"), [
     ("rnu -- true", "trapless: no such command: rnu; did you mean run?"),
     ("experiment", "trapless: experiment: this command is now ./trapless study"),
+    ("__main__", "trapless: no such command: __main__; there are demo, run, profile, sweep, study, report, compare, trace, "
+     "python, dev, help, test, setup, doctor, bundle"),
 ])
 def test_an_unknown_command_installs_nothing(host: Host, command: str, line: str) -> None:
     assert host.run(*command.split(), UPDATE="touch $READY", INSTALL="touch $READY") == (2, "", line)

@@ -24,9 +24,9 @@ from trapless.study.experiment import Experiment
 from trapless.sweeps import simulated as sweep
 
 from dev import measures
+from studies.aspf import STUDY, literal, paper
 from studies.aspf import figures as aspf
 from studies.aspf import orders as aspf_orders
-from studies.aspf import paper
 
 FAKE = Path(__file__).with_name("fake_pagesim.py")
 PROGRAMS = dict.fromkeys(name for mix in paper.mixes().values() for name in mix)
@@ -49,7 +49,7 @@ def recorded(tmp_path: Path) -> Path:
     """Return a folder with traces of all programs; tensorflow has the smallest working set."""
     folder = tmp_path / "traces"
     folder.mkdir()
-    for number, name in enumerate(PROGRAMS):
+    for number, name in enumerate([*PROGRAMS, *(f"chains-{name}" for name in paper.mixes()["mix6"])]):
         (folder / f"{name}.trace").write_text(name)
         pages = 77 if name == "tensorflow" else 100 + number
         (folder / f"{name}.trace.json").write_text(json.dumps(
@@ -212,7 +212,7 @@ def test_faulty_sweeps(log: Path, tmp_path: Path, text: str, message: str) -> No
         sweep.run(tmp_path / "mine.toml", tmp_path / "out", None)
 
 
-@pytest.mark.parametrize("name", list(aspf.EXPERIMENTS))
+@pytest.mark.parametrize("name", list(STUDY.experiments))
 def test_figures(name: str, log: Path, recorded: Path, tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each experiment writes records, a table and plots, with memory by the paper's rule. A second call runs nothing."""
     monkeypatch.setattr(kept, "PLACE", shared)
@@ -221,8 +221,9 @@ def test_figures(name: str, log: Path, recorded: Path, tmp_path: Path, shared: P
     records = json.loads((out / "results.json").read_text())
     rows = (out / "results.md").read_text().splitlines()
     assert len(rows) > 3
-    assert name == "aspf-memory" or all(entry.get("frames", 77) == 77 for entry in records)
-    entry = aspf.EXPERIMENTS[name]
+    frames = paper.FRAMES if name in literal.EXPERIMENTS else 77
+    assert name == "aspf-memory" or all(entry.get("frames", frames) == frames for entry in records)
+    entry = STUDY.experiments[name]
     for drawn in entry.plots:
         assert ElementTree.parse(out / f"{drawn}.svg").getroot().tag.endswith("svg")
     shown = entry.tables[name]

@@ -128,6 +128,13 @@ def test_an_argument_that_was_not_copied(here: Path) -> None:
     assert own.left_behind(["cat", "-n", "data.txt"], ()) == line
     assert own.left_behind(["cat", "./data.txt"], (Path("/elsewhere/data.txt"),)) is None
     assert own.left_behind(["./data.txt", "/etc/passwd", "none"], ()) is None
+    (here / "sub").mkdir()
+    (here / "sub" / "more.txt").touch()
+    (here / "word").touch()
+    as_more = "sub/more.txt: is not in the guest: --in sub/more.txt copies it into the command's folder, as more.txt"
+    assert own.left_behind(["grep", "word", "sub/more.txt"], ()) == as_more
+    assert own.left_behind(["cat", "sub/more.txt"], (Path("sub/more.txt"),)) == "sub/more.txt: is more.txt in the guest"
+    assert own.left_behind(["cat", "sub/more.txt"], (Path("sub"),)) is None
 
 
 @pytest.mark.parametrize(("word", "line"), [

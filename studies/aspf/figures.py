@@ -121,7 +121,8 @@ def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]
         "prefetch_pages": int(given.get("prefetch.pages", one.config["prefetch"]["pages"])),
         "shortest_trace_m": min(found[case.trace(name)].accesses for name in paper.mixes()[case.mix]) / 1e6,
         "seed": setup.order,
-        "configuration": {"programs": in_order(paper.mixes()[case.mix], setup.order), "settings": list(setup.settings)},
+        "configuration": {"programs": [case.trace(name) for name in in_order(paper.mixes()[case.mix], setup.order)],
+                          "values": case.values, "settings": list(setup.settings)},
         **output.take(result, *parts),
     } for case, one, result in zip(cases, todo, runs.records(todo, setup.jobs), strict=True)]
 

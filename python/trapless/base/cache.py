@@ -251,7 +251,7 @@ def own_log(name: str) -> Iterator[Path]:
     """A log for tools that may run in several threads and processes at a time. It is removed unless a tool fails."""
     log = CACHE / "logs" / f"{name}-{os.getpid()}-{threading.get_native_id()}.log"
     yield log
-    log.unlink()
+    log.unlink(missing_ok=True)
 
 
 def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str, str] | None = None,

@@ -141,7 +141,7 @@ def _program(name: str) -> Path:
             shown = step(title)
         with shown:
             run_tool(_cargo(name), CACHE / "logs" / "cargo.log", f"building the {name}", cargo_env(), MACHINE,
-                     show=r"^ *Compiling trapless-")
+                     show=r"^ *(Compiling trapless-|Blocking waiting)")
     return program
 
 

@@ -209,6 +209,7 @@ def run(request: Request) -> int:
     if request.stats and request.simulator == "machine":
         output_file(request.stats)
     guest, job = prepare(request)
+    behind = own.left_behind(request.argv, job.inputs)
     if "--gdb" in request.options:
         say_where(request.options[request.options.index("--gdb") + 1])
     if request.simulator == "machine":
@@ -228,8 +229,8 @@ def run(request: Request) -> int:
         say(ending.of(outcome, words=False).line)
         if request.data is None and any(word.startswith("/data") for word in request.argv):
             say("no disk is mounted at /data: give --data 320M, or an image (--data FILE)")
-        if line := own.left_behind(request.argv, job.inputs):
-            say(line)
+        if behind:
+            say(behind)
     if outcome.status == NOT_FOUND and (line := own.not_found(job.inputs[len(request.inputs):], request.argv,
                                                               rootfs.files(guest.root))):
         say(line)

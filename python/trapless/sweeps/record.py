@@ -124,7 +124,7 @@ def of_run(kind: str | None, outcome: guests.Outcome, out: Path) -> dict:
         try:
             into |= taken()
         except UserError as error:
-            wrong = {"status": ending.FAILED, "line": str(error)}
+            wrong = wrong or {"status": ending.FAILED, "line": str(error)}
     found |= served.figures(kind, outcome)
     found |= {name: stats[name] for name in ("sim_seconds", "instructions", "mips") if name in stats}
     found["host_seconds"] = outcome.host_seconds

@@ -99,8 +99,8 @@ pub mod descriptor {
 
 /// Multiplier of all hashes. It is odd, so that a multiplication never loses a difference (Knuth's constant for MMIX).
 pub const HASH_FACTOR: u64 = 6_364_136_223_846_793_005;
-/// Fields of `mstatus` and `sstatus` that both machines have. QEMU 7.2 also accepts writes to VS, MPV and GVA without the
-/// extensions that define them.
+/// Fields of `mstatus` and `sstatus` that both machines have, without XS, which is zero. QEMU 7.2 also accepts writes to VS, MPV
+/// and GVA without the extensions that define them.
 pub const STATUS: u64 = 0x8000_000f_007e_79aa;
 
 /// Flags of a block.

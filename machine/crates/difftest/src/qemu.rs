@@ -15,7 +15,8 @@ use crate::layout::*;
 /// CPU options that turn on the machine's extensions, from a base that has no others, however new QEMU is.
 const NAMED: &str = "rv64i,m=true,a=true,f=true,d=true,c=true,s=true,u=true,zicsr=true,zifencei=true,zicntr=true,zihpm=true,\
                      mmu=true,pmp=true,sv57=true";
-/// CPU options for a QEMU without that base (before version 9): they turn off what its generic CPU has beyond the machine.
+/// CPU options for QEMU 7.2, which lacks that base: they turn off what its generic CPU has beyond the machine. The generic CPU of
+/// versions 8 has more.
 const FROM_GENERIC: &str =
     "rv64,h=false,v=false,zba=false,zbb=false,zbc=false,zbs=false,sstc=false,svinval=false,svnapot=false,svpbmt=false";
 /// Limit for a run. A program of ordinary size ends within seconds.
@@ -34,11 +35,14 @@ impl Qemu {
     /// Finds out what the QEMU at `path` is.
     ///
     /// # Errors
-    /// QEMU cannot be started.
+    /// QEMU cannot be started, or does not know the machine `virt`.
     pub fn at(path: &Path) -> Result<Self> {
         let say = |words: &[&str]| -> Result<String> {
             let out = Command::new(path).args(words).output();
             let out = out.with_context(|| format!("cannot start {}", path.display()))?;
+            if !out.status.success() {
+                bail!("{} {}: {}", path.display(), words.join(" "), String::from_utf8_lossy(&out.stderr).trim());
+            }
             Ok(String::from_utf8_lossy(&out.stdout).into_owned())
         };
         let version = say(&["--version"])?.lines().next().unwrap_or_default().to_owned();

@@ -171,12 +171,17 @@ def not_found(files: tuple[Path, ...], argv: list[str], guest: frozenset[str]) -
 
 
 def left_behind(argv: list[str], copied: tuple[Path, ...]) -> str | None:
-    """Return the message for an argument that is a file in the current folder or below it, but is not among the files `copied`
-    to the guest. `run` copies only what the first word names."""
+    """Return the message for an argument that is a file here by a relative path, but has no such path in the guest. The command's
+    folder there has what was `copied`: the inputs, and what the first word names. A word without slash and dot may be no file."""
     names = {path.name for path in copied}
     for word in argv[1:]:
-        if not os.path.isabs(word) and os.path.isfile(word) and Path(word).name not in names:
-            return f"{word}: is not in the guest: --in {word} copies it into the command's folder"
+        path = Path(os.path.normpath(word))
+        if path.is_absolute() or path.parts[0] in names or not ("/" in word or "." in word) or not path.is_file():
+            continue
+        if path.name in names:
+            return f"{word}: is {path.name} in the guest"
+        placed = "" if path.name == str(path) else f", as {path.name}"
+        return f"{word}: is not in the guest: --in {word} copies it into the command's folder{placed}"
     return None
 
 
