@@ -113,6 +113,16 @@ def test_tool_failure_is_one_line(tmp_path: Path) -> None:
         cache.run_tool(["nonexistent-tool"], tmp_path / "log", "making x")
 
 
+def test_only_a_failed_tool_leaves_its_own_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cache, "CACHE", tmp_path)
+    with cache.own_log("tool") as log:
+        cache.run_tool(["echo", "fine"], log, "making x")
+    assert not list((tmp_path / "logs").iterdir())
+    with pytest.raises(UserError, match=r"making x failed: .*logs/tool-\d+-\d+\.log"), cache.own_log("tool") as log:
+        cache.run_tool(["false"], log, "making x")
+    assert log.exists()
+
+
 def test_a_log_is_written_line_by_line(tmp_path: Path) -> None:
     """A user sees how far the build of a kernel is while it runs: here, the tool itself waits for its line to appear in the
     log."""

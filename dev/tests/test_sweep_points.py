@@ -215,6 +215,10 @@ def test_figures_that_are_none(tmp_path: Path, text: str, line: str) -> None:
     with pytest.raises(UserError) as found:
         record.of_program(tmp_path)
     assert str(found.value) == f"/job/out/figures.json: {line}"
+    (tmp_path / "out").mkdir()
+    (tmp_path / "figures.json").rename(tmp_path / "out" / "figures.json")
+    taken = record.take(None, guests.Outcome(0, {"sim_seconds": 1.0}), tmp_path)
+    assert taken["line"] == f"/job/out/figures.json: {line}", "another complaint about the same file does not replace it"
 
 
 def test_sections_are_those_of_profiles() -> None:
