@@ -76,7 +76,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     stc.add_argument("--append", default="", metavar="TEXT", help="text to add to the kernel's command line")
     stc.add_argument("--out", type=Path, default=Path("out/stc"), metavar="DIR", help="where logs go (default out/stc)")
 
-    test = commands.add_parser("test", help="run all tests")
+    test = commands.add_parser("test", help="run the tests; long ones only with --all or if they are named")
     test.add_argument("--all", action="store_true", help="also run the long tests")
     test.add_argument("--again", action="store_true", help="also run tests that passed before on the same files")
     test.add_argument("suite", nargs="*", help="run only these suites")

@@ -67,7 +67,7 @@ def test_static_programs_are_known(here: Path) -> None:
 
 def test_another_processors_program_is_named(here: Path) -> None:
     shutil.copy("/bin/true", here / "prog")
-    with pytest.raises(UserError, match=r"\./prog: is for x86_64; the guest is riscv64"):
+    with pytest.raises(UserError, match=r"\./prog: a program for x86_64, but the guest is riscv64"):
         own.resolve(["./prog"])
     assert own.resolve(["./prog"], ARCHS["x86_64"]) == own.Own(["./prog"], (Path("prog"),))
     (here / "text").write_text("hello\n")

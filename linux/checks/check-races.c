@@ -36,7 +36,8 @@ static void stop_touching(void)
 }
 
 /*
- * A mapping is made again with the same address, entry and block, but with new content.
+ * Map the same block of the file again at the same address, so that it has the same page table entry.
+ * The block has new content by then.
  * A miss of the old mapping may still be under way, and its late answer must not count.
  * Neighbouring mappings keep the page table from being freed.
  */

@@ -492,7 +492,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "faultwork: -b %lu: not a multiple of %lu, or below %d pages\n", options.bytes, PAGE, GROUP);
 		return 2;
 	}
-	/* The default is all pages. `semi` leaves out the last pages, which are no whole group. */
+	/* The default is all pages. `semi` leaves out the last pages if they do not make a whole group. */
 	unsigned long most = workload->work == touch_semi ? pages / GROUP * GROUP : pages;
 	if (!workload->count && workload->bytes) {
 		options.count = options.count ? options.count : most;

@@ -28,7 +28,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compare", metavar="KIND,...",
                          help="run once for each of these kinds, and make one table of all runs")
     parser.add_argument("--categories", type=Path, metavar="FILE",
-                        help="table of categories (default: that for this repository's kernel; docs/explanation/attribution.md)")
+                        help="table of categories (default: the table for this repository's kernel; see "
+                             "docs/explanation/attribution.md)")
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:

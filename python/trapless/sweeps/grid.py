@@ -63,8 +63,10 @@ def of_table(data: dict, folder: Path, name: str, where: Path | str) -> Grid:
             raise UserError(f"{where}: {part}: not a table of names and values")
     limits, known = dict(_flat(data.get("limits", {}))), {limit.name for limit in fields(Limits)}
     for limit, value in limits.items():
-        if limit not in known or isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise UserError(f"{where}: limits.{limit}: must be a positive number; the limits are {', '.join(sorted(known))}")
+        if limit not in known:
+            raise UserError(f"{where}: limits.{limit}: no such limit; the limits are {', '.join(sorted(known))}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise UserError(f"{where}: limits.{limit}: must be a positive number, not {value!r}")
     return Grid(dict(_flat(data.get("fixed", {}))), checked(where, dict(_flat(data.get("vary", {})))), Limits(**limits),
                 folder, name)
 

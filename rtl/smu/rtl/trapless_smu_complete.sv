@@ -46,7 +46,8 @@ module trapless_smu_complete
   input logic device_end_i,
   input logic [SlotWidth-1:0] device_slot_i,
 
-  // `taken_o`: the entry at the head of this device's queue is taken. `lost_o`: the queue is lost.
+  // `taken_o`: the entry at the head of the completion queue of `device_o` is taken. `lost_o`: a read of this queue met a bus
+  // error, so the device goes out of use.
   output logic [2:0] device_o,
   output logic taken_o,
   output logic lost_o,

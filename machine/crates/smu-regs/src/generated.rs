@@ -47,8 +47,9 @@ pub const STATUS_ENABLED: Field = Field::new(0, 1);
 pub const STATUS_IDLE: Field = Field::new(1, 1);
 /// No DMA outstanding: no command at a device, none quarantined.
 pub const STATUS_NO_DMA: Field = Field::new(2, 1);
-/// A bad configuration was written, a free ring entry was malformed, a request named an address in no window (REQ:
-/// SMU-15), or an access of the SMU met a bus error. Sticky; a write of CTRL with ENABLE = 0 while IDLE clears it.
+/// A bad configuration was written, a busy software request port was written (REQ: SMU-11), a free ring entry was
+/// malformed, a request named an address in no window (REQ: SMU-15), a doorbell write was not answered in time (REQ:
+/// SMU-14), or an access of the SMU met a bus error. Sticky; a write of CTRL with ENABLE = 0 while IDLE clears it.
 pub const STATUS_ERROR: Field = Field::new(3, 1);
 /// The SMU keeps no frame: prefetch buffer empty, nothing waits for the return ring.
 pub const STATUS_NO_FRAMES: Field = Field::new(4, 1);
@@ -343,7 +344,7 @@ pub const DESC_FENCE_DRAIN: Field = Field::new(1, 1);
 
 /// Expire. WO.
 pub const DESC_EXPIRE: u64 = 0x078;
-/// Writing any value lets every command of the descriptor that is at the device time out now, whatever TIMEOUT says
+/// Writing any value times out at once all commands of the descriptor that are at the device, whatever TIMEOUT says
 /// (REQ: SMU-12).
 pub const DESC_EXPIRE_ANY: Field = Field::new(0, 64);
 

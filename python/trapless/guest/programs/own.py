@@ -105,8 +105,10 @@ def check(path: Path, program: str, arch: Arch) -> None:
             if file.read(2) != b"#!":
                 raise UserError(f"{program}: neither a program (ELF) nor a script that begins with #!")
     elif found.machine != arch.machine:
-        raise UserError(f"{program}: is for {found.machine}; the guest is {arch.machine} (give a C or C++ file, which trapless "
-                        f"compiles, or compile the program with {arch.compiler_prefix() or 'the host-'}gcc)")
+        prefix = arch.compiler_prefix()
+        compiler = f"{prefix}gcc" if prefix else "the host's gcc"
+        raise UserError(f"{program}: a program for {found.machine}, but the guest is {arch.machine} (give a C or C++ file, which "
+                        f"trapless compiles, or compile the program with {compiler})")
 
 
 def check_needs(path: Path, program: str, guest: frozenset[str], arch: Arch = RISCV) -> None:

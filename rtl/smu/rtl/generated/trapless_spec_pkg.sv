@@ -63,8 +63,9 @@ package trapless_spec_pkg;
   localparam int unsigned REG_STATUS_NO_DMA_LSB = 32'd2;
   localparam int unsigned REG_STATUS_NO_DMA_MSB = 32'd2;
   localparam int unsigned REG_STATUS_NO_DMA_BIT = 32'd2;
-  // A bad configuration was written, a free ring entry was malformed, a request named an address in no window (REQ:
-  // SMU-15), or an access of the SMU met a bus error. Sticky; a write of CTRL with ENABLE = 0 while IDLE clears it.
+  // A bad configuration was written, a busy software request port was written (REQ: SMU-11), a free ring entry was
+  // malformed, a request named an address in no window (REQ: SMU-15), a doorbell write was not answered in time (REQ:
+  // SMU-14), or an access of the SMU met a bus error. Sticky; a write of CTRL with ENABLE = 0 while IDLE clears it.
   localparam int unsigned REG_STATUS_ERROR_LSB = 32'd3;
   localparam int unsigned REG_STATUS_ERROR_MSB = 32'd3;
   localparam int unsigned REG_STATUS_ERROR_BIT = 32'd3;
@@ -450,7 +451,7 @@ package trapless_spec_pkg;
 
   // Expire. WO.
   localparam int unsigned DESC_EXPIRE = 32'h78;
-  // Writing any value lets every command of the descriptor that is at the device time out now, whatever TIMEOUT says
+  // Writing any value times out at once all commands of the descriptor that are at the device, whatever TIMEOUT says
   // (REQ: SMU-12).
   localparam int unsigned DESC_EXPIRE_ANY_LSB = 32'd0;
   localparam int unsigned DESC_EXPIRE_ANY_MSB = 32'd63;
