@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts about goals in documents: docs/reference/goals.md, and after each mark `<!-- goal ID -->` of a page the measured figure
-with its date and aim. `./trapless dev reference` writes them from the registers and from studies/goals.csv."""
+"""Makes the texts about goals in documents: the page docs/reference/goals.md, and the measured figure, with its date and aim,
+that follows each mark `<!-- goal ID -->` of a page. `./trapless dev reference` writes these texts from the registers and from
+studies/goals.csv."""
 
 from __future__ import annotations
 

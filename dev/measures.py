@@ -265,12 +265,12 @@ def detailed_least_mips(session: Session) -> float:
 
 
 def rtl_request_to_doorbell(session: Session) -> float:
-    """Cycles of an idle miss in RTL from request to doorbell, without memory's."""
+    """Cycles of an idle miss in RTL from request to doorbell, without those of memory."""
     return session.smu_cycles["request_to_doorbell"]
 
 
 def rtl_completion_to_answer(session: Session) -> float:
-    """Cycles of an idle miss in RTL from completion queue entry to answer, without memory's."""
+    """Cycles of an idle miss in RTL from completion queue entry to answer, without those of memory."""
     return session.smu_cycles["completion_to_answer"]
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hook of mkdocs.yml. It makes all pages of the checkout, not only those of docs/, pages of the site under their own paths, so
-that links between them work unchanged. A folder that a page links to gets a page that lists its content. Files that pages link to
-are copied to the site."""
+"""Hook of mkdocs.yml. It adds all pages of the checkout to the site, not only those of docs/. Each page keeps its path, so links
+between pages work unchanged. A folder that a page links to gets a page that lists its content. Files that pages link to are
+copied to the site."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ static long now_us(void)
 	return t.tv_sec * 1000000l + t.tv_nsec / 1000;
 }
 
-/* After each turn of a part. On a kernel that checks itself a turn takes long. */
+/* Rest after each turn of a part. On a kernel that checks itself, a turn takes long. */
 static void rest(void)
 {
 	static long since;
@@ -283,7 +283,7 @@ static void vforks(char **argument)
 	}
 }
 
-/* Each page of such a file has its number and the time of its writing. */
+/* Make the content of a page that `direct` writes: every word depends on the page and on how often the page was written. */
 static void stamp(uint64_t *words, size_t page, uint64_t generation)
 {
 	for (size_t i = 0; i < PAGE / 8; i++)
@@ -312,7 +312,7 @@ static void direct(char **argument)
 			same(own.map + other * PAGE, expected, "mapping of a file that is written", other);
 		}
 		writes++;
-		/* into a missing page */
+		/* read directly into a missing page of a mapping */
 		if (msync(target.map + at * PAGE, PAGE, MS_SYNC))
 			die("msync");
 		cold(&target, at);
@@ -320,7 +320,7 @@ static void direct(char **argument)
 		cold(&file, source);
 		same(target.map + at * PAGE, file.map + source * PAGE, "direct read into a mapping", source);
 		into++;
-		/* and from a missing page */
+		/* write directly from a missing page of a mapping */
 		cold(&file, source);
 		if (pwrite(copy.direct, file.map + source * PAGE, PAGE, at * PAGE) != (ssize_t)PAGE)
 			die("direct write from a mapping");

@@ -144,8 +144,8 @@ def run_lanes(lanes: Sequence[Sequence[Suite]]) -> dict[str, Count]:
 def suites(everything: bool) -> list[Suite]:
     """Return every runner, in the order of running. `everything` adds the long ones."""
     dev = [sys.executable, "-m", "trapless.cli", "dev"]
-    # Test files run in parallel. The tests of a file stay together, so that its fixtures run once. By name: short files come
-    # last.
+    # Test files run in parallel. The tests of a file stay together, so that its fixtures run once. The files begin in the order
+    # of conftest.py, the slowest first.
     pytest_args = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations", "30",
                    "-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder", str(DEV)]
     pytest_args += ["-o", "faulthandler_timeout=10800"] if everything else ["-m", "not long"]

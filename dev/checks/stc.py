@@ -52,7 +52,7 @@ class Check:
     series: tuple[str, ...] = SERIES
     design: str = ""
     factor: int = 1
-    """stc-check -n"""
+    """Value of -n of stc-check."""
     seed: int = 1
     names: tuple[str, ...] = ()
     append: str = ""

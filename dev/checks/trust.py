@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`./trapless dev difftest|lockstep|fuzz`: compares the machine with QEMU, compares the machine's engines with each other, and
-uses everything that a guest or a file reaches at random (docs/explanation/difftest.md)."""
+feeds random input to all code that a guest or a file can reach (docs/explanation/difftest.md)."""
 from __future__ import annotations
 
 import os

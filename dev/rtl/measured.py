@@ -14,8 +14,8 @@ from dev.rtl import predict
 
 
 def smu_cycles() -> dict[str, float]:
-    """Return the cycles of an idle miss, without memory's, and of one of many misses (rtl/smu/dv/timing.py): the largest of each
-    kind."""
+    """Return the cycles of an idle miss, without those of memory, and the cycles of one of many misses (rtl/smu/dv/timing.py):
+    the largest of each kind."""
     _run([RTL / "run", "pytest", "-q", "-p", "no:cacheprovider", RTL / "smu" / "dv", "-k", "timing"])
     found = json.loads((CACHE / "rtl" / "dv" / "timing-timing-full.json").read_text())
     return {name: max(value for key, value in found.items() if key.startswith(name))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * console_check: runs many commands in one boot as trapless-init runs the job, each of which prints LENGTH bytes and ends.
+ * console_check: runs many commands in one boot, in the way in which trapless-init runs the job. Each command prints LENGTH
+ * bytes and ends.
  *
  *	console_check LENGTH...		LENGTH: a number, or FIRST-LAST
  *

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces `trapless-machine run` and `resume`. It runs no guest, but ends as the job's command says. Each start is noted in
-$FAKE_LOG: the command, the process that started it, its own number.
+"""Replaces `trapless-machine run` and `resume`. It runs no guest, but ends as the job's command says. It notes each start in
+$FAKE_LOG: the command, the number of the process that started the fake machine, and the number of the fake machine's own process.
 
 The command is `fake NAME [N]`: `ok`; `exit` with status N; `stop` with N as the machine's own status; `wait` while the file
 $FAKE_LOG.wait exists; `die` as if killed by the host while the file $FAKE_LOG.die exists. The figure `n` of the run is N. A boot

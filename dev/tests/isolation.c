@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// isolation HUNG PAGE OTHER: one process waits on each hart for a page of HUNG, from PAGE on, whose drive does not answer.
-// Measures how long another process takes for its work with OTHER, on another drive, and how long the first process lives
-// after it was killed. Prints a line "name microseconds" for each measurement, with its worst value.
+// isolation HUNG PAGE OTHER: HUNG is a file on a drive that does not answer. One process waits on each hart for a page of HUNG,
+// from PAGE on. The program measures how long another process takes for its work with the file OTHER, on another drive, and how
+// long the first process lives after it was killed. It prints a line "name microseconds" for each measurement, with its worst
+// value.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

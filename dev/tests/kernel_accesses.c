@@ -36,7 +36,7 @@ static void expect(int holds, const char *what, size_t page)
 	failures++;
 }
 
-/* With page faults disabled, under the lock of a hash bucket. */
+/* The kernel reads the futex word with page faults disabled, while it holds the lock of a hash bucket. */
 static void futex(size_t page)
 {
 	struct timespec soon = { 0, 1000 };
@@ -45,7 +45,7 @@ static void futex(size_t page)
 	expect(syscall(SYS_futex, map + page * PAGE, FUTEX_WAIT_PRIVATE, 1, &soon, NULL, 0) == -1 && errno == EAGAIN, "futex", page);
 }
 
-/* copy_from_user(), with a fault before and without one inside. */
+/* The kernel copies the page with copy_from_user(). */
 static void write_from(size_t page)
 {
 	int pipes[2];
@@ -56,7 +56,7 @@ static void write_from(size_t page)
 	close(pipes[1]);
 }
 
-/* get_user_pages(). */
+/* The kernel finds the page with get_user_pages(). */
 static void pages_of(size_t page)
 {
 	struct iovec local = { copy, PAGE }, remote = { map + page * PAGE, PAGE };
@@ -65,7 +65,7 @@ static void pages_of(size_t page)
 	       "process_vm_readv", page);
 }
 
-/* A string, byte by byte. */
+/* The kernel reads a string, byte by byte. */
 static void path(size_t page)
 {
 	expect(access(map + page * PAGE, F_OK) == -1 && (errno == ENOENT || errno == ENAMETOOLONG), "access", page);

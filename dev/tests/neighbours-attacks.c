@@ -276,7 +276,7 @@ static void direct_reads(void)
 	direct(PAGE, 4);
 }
 
-// As many and as large reads as the drive accepts.
+// Make as many reads as the drive accepts, and as large as it accepts them.
 static void flood(void)
 {
 	direct(32 * PAGE, 32);
@@ -393,7 +393,7 @@ static void idle_area(int i)
 		(void)p[at];
 }
 
-// Very many such areas.
+// Very many areas as in idle_area().
 static void idle_areas(void)
 {
 	for (int i = 0; i < IDLE; i++)
@@ -402,7 +402,7 @@ static void idle_areas(void)
 		usleep(1000);
 }
 
-// Many such areas, each of a different group that no longer exists.
+// Many areas as in idle_area(), each of a different group that no longer exists.
 static void idle_groups(void)
 {
 	for (int i = 0; i < IDLE_GROUPS; i++) {

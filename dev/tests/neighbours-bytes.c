@@ -34,8 +34,8 @@ void secrets(void)
 	}
 }
 
-// Blocks and frames that other users had before. The file takes three
-// quarters of the free blocks, so also some of the victim's old ones.
+// Look for bytes in blocks and frames that other users had before. The file takes
+// three quarters of the free blocks, so it gets some of the victim's old ones, too.
 void bytes(void)
 {
 	size_t size = 3 * SECRET_PAGES * PAGE;

@@ -109,7 +109,7 @@ def test_a_bandwidth_is_little_beyond_its_limit(run: Callable[..., dict[str, flo
 
 @pytest.mark.long
 def test_a_debt_is_of_todays_limit(run: Callable[..., dict[str, float]]) -> None:
-    """A group owes at most sixteen of its present quotas, a hundredth of a hart here, and nothing without a quota."""
+    """A group owes at most sixteen times its present quota, here a hundredth of a hart. Without a quota it owes nothing."""
     seen = run("debt", profile="vc707", kernel=build.kernel(configs=("groups.config",)))
     assert seen["after_more"] <= 2
     assert seen["after_none"] <= 0.5

@@ -92,8 +92,8 @@ def test_a_run_does_not_depend_on_whom_it_shares_a_boot_with(share: Callable[...
 
 
 def test_a_shared_boot_changes_no_figure_much(share: Callable[..., guests.Outcome]) -> None:
-    """Compared with a separate boot: the same misses, and nearly the same time. One thread, because two may share a core or
-    not."""
+    """A run after a shared boot has the same misses as a run after a separate boot, and takes nearly the same time. It has one
+    thread, because two threads may or may not share a core."""
     job = jobs.command_job(["mapsum", "-t", "1", "/data/random.bin"], "hwdp")
     own, shared = (share("a", job, shared).stats["rois"][0] for shared in (False, True))
     assert [watch["hw_misses"] for watch in own["watch"]] == [watch["hw_misses"] for watch in shared["watch"]] == [4096]

@@ -75,7 +75,7 @@ def test_all_lengths(boot: Boot, patched: Path, check: Path, profile: str) -> No
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("profile", ["vc707", "server"])
 def test_the_last_bytes_of_a_run(program: Path, patched: Path, root: Path, check: Path, profile: str, way: str) -> None:
-    """The command is warm: it ends before the serial port has sent everything."""
+    """The command ran once before, so its pages are in memory. Therefore it ends before the serial port has sent everything."""
     guest = guests.Guest(patched, root, profile=profile, max_seconds=300)
     job = Job(f"./console_check command exit 4090 >/dev/null; exec ./console_check command {way} 4090", (check,))
     outcome = guests.run_on_machine(program, guest, job, from_checkpoint=True)
@@ -149,7 +149,7 @@ def test_a_shell() -> None:
     terminal.until("# ")
     terminal.type("tty; echo $((6*7))\r")
     assert "/dev/ttyS0\n" in terminal.until("\n42\n")
-    # No program that sleeps: while all harts are idle, simulated time passes quickly.
+    # The test uses no program that sleeps: while all harts are idle, simulated time passes quickly.
     terminal.type("sh -c 'echo st''arts; exec cat'\r")
     terminal.until("\nstarts\n")
     terminal.type("\x03")

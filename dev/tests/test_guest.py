@@ -68,7 +68,7 @@ def test_unmodified_linux_boots(boot: Boot, stock: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kernel", [pytest.param("stock", marks=pytest.mark.long), "patched"])
 def test_what_programs_expect_of_a_kernel(boot: Boot, request: pytest.FixtureRequest, kernel: str) -> None:
-    """Loop devices, overlayfs, counts of I/O, perf's events."""
+    """Programs can use loop devices, overlayfs, counts of I/O, and perf's events."""
     outcome = boot(request.getfixturevalue(kernel), """
         cd /tmp && mkdir lower upper work merged && echo text > lower/file &&
         mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged && cat merged/file &&
@@ -125,7 +125,7 @@ def test_contents(boot: Boot, patched: Path, small_data: Path, small_sum: str, k
 @pytest.mark.parametrize("ring", [1024, 64])
 @pytest.mark.parametrize("reading", ["-t 1", "-t 4", "-t 4 -o same", "-t 4 -o shuffle -p", "-t 1 -p"])
 def test_contents_by_hardware(boot: Boot, patched: Path, small_data: Path, small_sum: str, ring: int, reading: str) -> None:
-    """Rings of 4 MB and of 64 frames. REQ: OS-2 REQ: SMU-5"""
+    """The free ring has 1,024 frames or only 64. REQ: OS-2 REQ: SMU-5"""
     outcome = boot(patched, f"hwdp -k hwdp -f /data/ -- mapsum {reading} /data/random.bin", data=small_data,
                    append=f"hwdp.ring={ring}")
     assert outcome.console.splitlines()[-1:] == [small_sum]
@@ -196,8 +196,8 @@ def test_demo_load_by_hardware(program: Path, patched: Path, root: Path, tmp_pat
     assert ideal["resident"] == ideal["distinct_pages"]
     assert hwdp["hw_misses"] >= 0.99 * hwdp["distinct_pages"]
     assert hwdp["nondevice_us"] <= 1.5
-    # Nothing is re-armed here: fio's first read waits longer, for the page tables and for the arming time that the kernel
-    # reports.
+    # Nothing is re-armed here. So fio's first read begins later than with osdp, by the time for the page tables and the arming
+    # time that the kernel reports.
     arming = hwdp["kernel_stats"]["arming_ns"] / 1e9
     assert hwdp["kernel_stats"]["pages_rearmed"] == 0
     assert arming <= hwdp["waited_seconds"] - osdp["waited_seconds"] <= 2 * arming

@@ -141,8 +141,8 @@ def test_figure_12_names_what_the_paper_measured() -> None:
 
 
 def test_figure_17_takes_the_read_that_hits_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A miss is a read minus ideal's, seed by seed, and ideal's runs are recorded. The reason says how fast the emulation would
-    have to be for the paper's value."""
+    """The time of a miss is the time of a read minus that of a read with `ideal`, seed by seed. The runs of `ideal` are recorded.
+    The reason says how fast the emulation would have to be for the paper's value."""
     cold(monkeypatch, *(repeated.row({"drive": drive, "kind": kind}, [
         {"mean_us": us + seed, "device_us": device, "seed": seed} for seed in (1, 2)])
         for drive, device in (("z-ssd", 10.9), ("optane-ssd", 8.9), ("optane-pmm", 2.1))

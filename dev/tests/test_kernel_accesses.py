@@ -29,7 +29,7 @@ def run(program: Path, kernel: Path, root: Path, kind: str, **more: object) -> g
 @pytest.mark.parametrize("kind", ["osdp", "trap", "hwdp"])
 def test_the_kernels_accesses(program: Path, patched: Path, root: Path, kind: str) -> None:
     """futex(), write(), get_user_pages(), strings, and walks of the stack in an interrupt, all on armed pages: the data is right,
-    and the walker serves none. Where it may sleep, the fault handler asks the unit."""
+    and the walker serves no miss. Where it may sleep, the fault handler asks the unit."""
     outcome = run(program, patched, root, kind)
     assert (outcome.console, outcome.status) == ("", 0)
     checked = outcome.stats["atomic"]
@@ -43,8 +43,8 @@ def test_the_kernels_accesses(program: Path, patched: Path, root: Path, kind: st
 
 @pytest.mark.long
 def test_a_walker_that_serves_the_kernel_is_reported(patched: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The walkers of this machine serve misses of every mode: futex() waits for the drive with page faults disabled, and the
-    interrupt that walks the stack with a raised preempt_count. Without this bug the same program is not reported."""
+    """The walkers of this machine serve misses of every mode. So futex() waits for the drive while page faults are disabled, and
+    the interrupt that walks the stack waits while preempt_count is raised. Without this bug, the check reports nothing."""
     program = build.seeded_machine()
     assert run(program, patched, root, "hwdp").stats["atomic"]["reports"] == 0
     monkeypatch.setenv("TRAPLESS_SEED_SERVES_KERNEL", "1")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hardware reads several namespaces of a drive, whoever first mapped a file on another one. REQ: OS-14"""
+"""Hardware reads several namespaces of a drive, even if another user mapped a file on one of them first. REQ: OS-14"""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ int main(int argc, char **argv)
 	return 0;
 }}
 """
-# When all are mounted, the file of namespace N of the data drive is /job/N/random.bin. $drive and $controller belong to the data
-# drive.
+# When all namespaces are mounted, the file of namespace N of the data drive is /job/N/random.bin. $drive and $controller belong
+# to the data drive.
 FUNCTIONS = """
 disk=$(grep ' /data ' /proc/mounts | cut -d' ' -f1); disk=${disk#/dev/}
 drive=$(readlink -f /sys/block/$disk/device/device)
@@ -154,8 +154,9 @@ def told(number: int) -> str:
 @pytest.mark.parametrize("count", [2, 6])
 def test_each_namespace_has_its_own_pair(boot: Callable[..., guests.Outcome], patched: Path, program_file: Path, tmp_path: Path,
                                          count: int) -> None:
-    """Another user maps a file on namespace 1 first. Later mappings are served as long as there are pairs, each with its own
-    bytes. After a reset of the controller, the same ones are served, in whatever order they ask."""
+    """Another user maps a file on namespace 1 first. Mappings of other namespaces are served as long as there are queue pairs,
+    and each shows its own bytes. After a reset of the controller, the same namespaces are served, in whatever order they
+    ask."""
     made = {number: namespace(tmp_path, number) for number in range(1, count + 1)}
     others, reverse = range(2, count + 1), range(count, 0, -1)
     script = [FUNCTIONS, "mount_all", f"./namespaces /job/1/random.bin {asked(others)} || exit 4",

@@ -143,7 +143,7 @@ def test_files_that_a_crash_has_emptied_are_none(log: Path, sweep_file: Callable
 
 def test_what_known_runs_took_is_told(log: Path, sweep_file: Callable[[str], Path], tmp_path: Path,
                                       monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two experiments share a run: only in the second measurement it comes from the cache."""
+    """Two experiments share a run. It comes from the cache only in the second measurement."""
     config = runs.changed(sweep.load(sweep_file('["sync"]'))[0], {"policy": "sync"})
 
     def both(_: Setup) -> list[dict]:

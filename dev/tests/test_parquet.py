@@ -112,7 +112,7 @@ def test_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_pyarrow_one_line_says_what_to_install(sweep_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything runs."""
+    """The line comes before anything runs."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     wanted = re.escape(f"--parquet needs pyarrow, which is not installed: `{sys.executable} -m pip install pyarrow` installs it")
     with pytest.raises(UserError, match=f"^{wanted}$"):
@@ -167,7 +167,7 @@ def test_what_is_no_parquet(tmp_path: Path) -> None:
 
 
 def test_one_pyarrow_is_pinned() -> None:
-    """That of the tests is that of the wheel."""
+    """The tests and the wheel use the same version."""
     pinned = [re.findall(r"^pyarrow==.*$", (ROOT / name).read_text(), re.MULTILINE)
               for name in ("dev/requirements.txt", "python/requirements-parquet.txt")]
     assert len(pinned[0]) == 1 and pinned[0] == pinned[1]

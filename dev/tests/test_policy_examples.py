@@ -53,7 +53,7 @@ def test_the_guide_shows_the_examples() -> None:
 
 
 def test_another_program_simulates(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is run instead of the project's, which is not built; its results are its own."""
+    """The program runs instead of the project's simulator, which is not built. A changed program runs again."""
     def no_build(_: str) -> Path:
         raise AssertionError
 
@@ -76,7 +76,7 @@ def test_another_program_simulates(place: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_policy_in_python_is_its_content(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its file is sought beside the sweep; a changed one is run again, a moved one is not."""
+    """The policy's file is looked for beside the sweep's file. A policy with other content runs again; a copy does not."""
     monkeypatch.chdir("/")
     (place / "one.py").write_text("one")
     shutil.copy(place / "one.py", place / "two.py")
@@ -108,7 +108,7 @@ def test_the_example_in_rust_is_a_project_of_its_own(tmp_path: Path) -> None:
     target = CACHE / "target" / "policy-example"
     cargo = ["cargo", "build", "-q", "--offline", "--manifest-path", manifest, "--target-dir", target]
     subprocess.run(cargo, check=True)
-    # Only what the simulator needs.
+    # Only the crates that the simulator needs are built.
     names = {path.name.split("-")[0] for path in (target / "debug" / "deps").glob("*.rmeta")}
     assert "libtrapless_pagesim" in names and not names & {"libtrapless_machine", "libgdbstub", "libtrapless_riscv"}
     program = target / "debug" / "pagesim-policy"

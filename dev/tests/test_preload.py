@@ -59,7 +59,7 @@ def test_a_program_cannot_tell(run: Callable[[str], guests.Outcome]) -> None:
 @pytest.mark.parametrize("kind", ["osdp", "hwdp"])
 @pytest.mark.parametrize("case", ["many", "grow", "fork"])
 def test_the_record_has_every_page(run: Callable[[str], guests.Outcome], kind: str, case: str) -> None:
-    """More mappings than a table holds, a mapping that is moved, and one that a child inherits."""
+    """The cases: more mappings than a table of fixed size holds, a mapping that is moved, and a mapping that a child inherits."""
     outcome = run(command(kind, case))
     assert outcome.status == 0, outcome.console
     counted = figures.of_regions(kind, figures.regions(outcome.stats))

@@ -67,7 +67,7 @@ def test_a_hole_disarms_itself_alone(run: Callable[..., guests.Outcome], tmp_pat
 
 @pytest.mark.parametrize("what", ["pagemap", "fsync"])
 def test_nothing_is_fenced_for(run: Callable[..., guests.Outcome], tmp_path: Path, what: str) -> None:
-    """Reading a word of pagemap needs the entries of one table. A sync needs none, because pages that hardware read are clean."""
+    """Reading a word of pagemap needs the entries of one table. A sync needs no entry, as pages that hardware read are clean."""
     run("hwdp", proportion(), what)
     assert grown(tmp_path)["fences"] == 0
 

@@ -33,7 +33,7 @@ def check(kernel: Path, names: tuple[str, ...], **conditions: object) -> None:
     (("ssd.read_us=1000",), ""), ((), "hwdp.ring=64"), (("smu.pmshr_entries=1",), ""),
 ], ids=["slow", "small-ring", "one-request"])
 def test_races(patched: Path, settings: tuple[str, ...], append: str) -> None:
-    """Misses that last long, that find no frame, that wait for a free place in the unit."""
+    """Misses that last long, that find no frame, or that wait for a free entry of the unit."""
     check(patched, RACES, settings=settings, append=append)
 
 

@@ -191,7 +191,7 @@ def test_console_of_a_guest_that_does_not_power_off() -> None:
 
 
 def test_console_with_two_carriage_returns() -> None:
-    """QEMU's hvc0 adds two."""
+    """QEMU's hvc0 ends a line with two carriage returns."""
     assert feed([b"one\r\r", b"\ntwo\r\ntext\r\r\r", b"\nreboot: Power down\r\r\n"], returns=2) == b"one\ntwo\ntext\r\n"
 
 

@@ -49,8 +49,8 @@ def test_a_line_says_why() -> None:
 
 
 def test_every_page_that_linux_served_has_a_reason() -> None:
-    """Stores go to the operating system while there are frames. Faults without a free frame, and failures, are counted
-    separately."""
+    """Linux serves stores and the kernel's accesses even while there are free frames. Faults without a free frame, and failures,
+    are counted separately."""
     def why(**counters: int) -> str:
         return served.line("hwdp", outcome(900, 100, **counters)).partition("Linux 100: ")[2]
     assert why(armed_faults_served_by_os=100) == "100 pages: stores, or accesses of the kernel"

@@ -38,7 +38,7 @@ def test_races_of_the_cache_count() -> None:
 
 @pytest.mark.parametrize("design", IN_SHORT)
 def test_designs(design: str) -> None:
-    """Processors that run truly in parallel, and both series in one kernel, which test_qemu.py has, too."""
+    """The processors run truly in parallel, and the kernel has both series, as in test_qemu.py."""
     check(Check("x86_64", series=stc.BOTH, design=design), f"stc: {IN_SHORT[design]}", tests=14)
 
 

@@ -185,7 +185,8 @@ def test_values_come_before_figures_of_their_names(fake: Fake) -> None:
 
 
 def test_units_of_a_programs_own_figures() -> None:
-    """A program gives them itself, whatever the names mean elsewhere; the machine's are known."""
+    """A program gives the units of its figures itself, whatever their names mean elsewhere. The units of the machine's figures
+    are known."""
     result = {"figures": {"hits": 3, "after_us": 2.0, "hw_misses": 5, "ops_per_second": 2.0},
               "columns": {"after_us": {"unit": "us", "direction": LOWER, "meaning": "Time after."}},
               "git": None, "status": "ok", "exit_status": 0, "line": "", "details": {}}

@@ -250,8 +250,9 @@ def test_the_guides_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
         assert figures["hw_misses"] + figures["os_faults"] == 2048
         assert (figures["hw_misses"] > 1900) == (kind == "hwdp")
         assert figures["page_us"] > figures["device_us"] > 28
-        # Linux serves a mapping's first miss. The first miss in each page table takes a fault; in the first table the second one
-        # does, too, which has the rest armed. There are five tables, because the mapping does not begin with one.
+        # Linux serves a mapping's first miss. The first miss in each page table takes a fault. In the first table, the second
+        # miss takes a fault, too, and has the rest of the table armed. The mapping is in five tables, because it does not begin
+        # at the start of a table.
         assert figures["os_faults"] <= 7 or (kind, ring) != ("hwdp", 4096)
     assert found["hwdp", 1, 4096]["page_us"] < found["osdp", 1, 4096]["page_us"] / 2
 

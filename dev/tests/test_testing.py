@@ -66,7 +66,7 @@ def test_missing_runner_is_a_failure() -> None:
 
 def test_what_passed_on_the_same_files_does_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                           capfd: pytest.CaptureFixture[str]) -> None:
-    """A changed file, another command, `again` and a failure make it run; another file beside it does not."""
+    """A changed file, another command, `again` and a failure make a suite run again. A file beside its files does not."""
     monkeypatch.setattr(passed, "FOLDER", tmp_path / "passed")
     monkeypatch.setattr(passed, "ROOT", tmp_path)
     monkeypatch.setattr(passed.key, "__defaults__", (tmp_path,))

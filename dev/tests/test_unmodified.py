@@ -29,7 +29,7 @@ class Program:
     """A program under test."""
 
     script: str
-    """In unmodified/."""
+    """Name of the script in unmodified/."""
     harts: int = 2
 
     def command(self) -> list[str]:

@@ -43,8 +43,8 @@
 #define PAGE 4096ul
 #define PAGES 16ul		/* of the attacker's file and the victim's */
 #define THREADS 3
-#define OWN 0xa5		/* every byte of the attacker's */
-#define FOREIGN 0x5a		/* every byte of the victim's */
+#define OWN 0xa5		/* value of every byte of the attacker's file */
+#define FOREIGN 0x5a		/* value of every byte of the victim's file */
 #define ATTACKER 1000
 #define VICTIM 1001
 
@@ -53,7 +53,7 @@ static const char * const kind_names[] = { "truncate", "punch", "collapse", "unm
 
 /* Shared by the attacker, the victim and the main process. */
 static struct shared {
-	uint64_t blocks[PAGES];		/* the attacker's, before it gave them back */
+	uint64_t blocks[PAGES];		/* blocks of the attacker's file, before it gave them back */
 	unsigned long reused;		/* rounds in which the victim got one of them */
 	unsigned long reads, own, zero, signals;
 	unsigned long foreign;		/* bytes of the victim that the attacker read */
@@ -342,7 +342,7 @@ static long fast_pages(void)
 	char key[80];
 	long value, found = 0;
 
-	/* of the units in hardware and in software */
+	/* pages that the units in hardware and in software have installed */
 	while (f && fscanf(f, "%79s %ld", key, &value) == 2)
 		if (!strcmp(key, "smu_installed") || !strcmp(key, "soft_installed"))
 			found += value;
@@ -388,7 +388,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "attack: cannot work in %s: %s\n", argv[optind], strerror(errno));
 		return 2;
 	}
-	/* leave space for the file of one of them, and for the metadata of both */
+	/* leave space for the file of one of the two users, and for the metadata of both */
 	drop_reserves();
 	fill_up(PAGES + 8);
 	fast = fast_pages();

@@ -120,7 +120,7 @@ bool t_readahead(void)
 	return true;
 }
 
-/* A debugger reads what the program would read. The program sees its writes, the file does not. */
+/* A debugger reads what the program would read. The debugger's writes show in the program, but not in the file. */
 bool t_ptrace(void)
 {
 	struct iovec local, remote;

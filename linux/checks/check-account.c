@@ -268,7 +268,7 @@ bool t_account_perf(void)
 
 #define FULL	"/sys/fs/cgroup/hwdp-full"
 
-/* Miss in a group that has reached its limit. At the end, the last pages are not adopted. */
+/* Miss in a group that has reached its limit. When *step becomes 1, the last pages are not adopted. */
 static int miss_beyond_limit(void *arg)
 {
 	volatile int *step = arg;
@@ -300,7 +300,7 @@ static long scanned(void)
 	return at ? atol(at + 8) : -1;
 }
 
-/* Read the process's smaps, for which Linux adopts its pages. */
+/* Read the process's smaps. For this, Linux adopts or discards the process's unsynced pages. */
 static bool ask(pid_t pid)
 {
 	char name[64], text[4096];
@@ -317,8 +317,8 @@ static bool ask(pid_t pid)
 }
 
 /*
- * A process that looks at a process of another group discards the pages that exceed the
- * group's limit. It reclaims nothing for them. REQ: OS-9
+ * A process reads the smaps of a process of another group. Linux then discards the pages
+ * that exceed the limit of that other group, and reclaims nothing for them. REQ: OS-9
  */
 bool t_cgroup_stranger(void)
 {

@@ -352,8 +352,8 @@ bool t_mremap_move(void)
 
 /*
  * Advice for a part of the mapping merges this part with its ordinary neighbour. From then on
- * hardware serves no page of it: a mapping made over it shows its own file, and the first file
- * keeps its bytes.
+ * hardware serves no page of this part: a mapping made over the part shows its own file, and
+ * the first file keeps its bytes.
  */
 static bool advice_merges(bool right)
 {

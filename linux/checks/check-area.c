@@ -57,7 +57,7 @@ static bool second_miss(void)
 
 bool t_second_miss(void) { return by_misses(second_miss); }
 
-/* A mapping keeps its file's area for a second. Then it yields to another mapping that misses. */
+/* A mapping keeps its file's area for a second. Then the area goes to another mapping if that one misses. */
 static bool turns(void)
 {
 	long yielded = stat_of("areas_withdrawn_yielded"), fast;
@@ -72,7 +72,7 @@ static bool turns(void)
 		return false;
 	usleep(100000);
 	CHECK(stat_of("areas_withdrawn_yielded") == yielded, "the area has yielded at once");
-	/* meanwhile no other mapping misses */
+	/* no other mapping misses in this time */
 	usleep(1100000);
 	CHECK(stat_of("areas_withdrawn_yielded") == yielded,
 	      "the area has yielded although no other mapping misses");

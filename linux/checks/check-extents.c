@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Blocks that move, are added or are freed, and pages in several pieces. REQ: OS-3, OS-11 */
+/* Blocks that move, are added or are freed, and pages whose blocks are not adjacent. REQ: OS-3, OS-11 */
 #include "check.h"
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -250,7 +250,7 @@ bool t_removal(void)
 	return true;
 }
 
-/* Write @pages of 1 KiB blocks, so that no page's blocks follow each other. */
+/* Write @pages pages of 1 KiB blocks, so that the blocks of a page do not follow each other. */
 static bool write_scattered(int fd, uint64_t seed, size_t pages)
 {
 	char page[PAGE];
@@ -261,7 +261,7 @@ static bool write_scattered(int fd, uint64_t seed, size_t pages)
 		      write(fd, page + 2048, 2048) == 2048, "write");
 	}
 	fsync(fd);
-	/* the block inserted here cannot be between its neighbours, which are adjacent */
+	/* on the disk, the inserted block cannot be between its neighbours, because they are adjacent there */
 	for (size_t p = 0; p < pages; p++) {
 		fill(page, seed, p);
 		CHECK(!fallocate(fd, FALLOC_FL_INSERT_RANGE, p * PAGE + 1024, 1024),

@@ -45,7 +45,7 @@ static struct {
 
 struct part {
 	pthread_t thread;
-	size_t first, last;	/* it reads its share of these pages */
+	size_t first, last;	/* the thread reads its share of these pages */
 	unsigned int number;
 };
 

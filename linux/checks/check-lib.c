@@ -29,7 +29,7 @@ bool same(const void *p, uint64_t seed, uint64_t page)
 {
 	const volatile uint64_t *w = p;
 
-	/* A sample that touches every 512-byte block, and both ends. */
+	/* Compare a sample of the words: some of every 512-byte block, and the first and the last one. */
 	for (unsigned i = 0; i < PAGE / 8; i += 21)
 		if (w[i] != word(seed, page, i))
 			return false;
@@ -264,7 +264,7 @@ long fast_pages(void)
 	return (hard > 0 ? hard : 0) + (soft > 0 ? soft : 0);
 }
 
-/* Those of them that Linux has neither adopted nor discarded. */
+/* Pages that the units have read, and that Linux has neither adopted nor discarded. */
 long not_adopted(void)
 {
 	return fast_pages() - stat_of("pages_adopted") - stat_of("pages_discarded");

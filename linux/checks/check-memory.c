@@ -521,7 +521,7 @@ static void ring(int signal) { (void)signal; }
 /*
  * Blocks of memory go offline while their pages are mapped. REQ: OS-5
  * Linux tries without end to move a page, and ext4's journal holds on to buffers of
- * metadata. So each block has five seconds.
+ * metadata. So the test gives each block of memory five seconds.
  */
 bool t_memory_offline(void)
 {
@@ -538,7 +538,7 @@ bool t_memory_offline(void)
 	signal(SIGALRM, ring);
 	sigemptyset(&set);
 	sigaddset(&set, SIGALRM);
-	sigprocmask(SIG_BLOCK, &set, NULL);	/* for the readers, too */
+	sigprocmask(SIG_BLOCK, &set, NULL);	/* blocked in the readers, too */
 	start_readers(e, map, 167, PAGES);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	for (int n = 0; n < 64; n++) {

@@ -94,7 +94,7 @@ static long unanswered(void)
 	return n;
 }
 
-/* When munmap() returns, its page tables may get another use: no request may know them. */
+/* When munmap() returns, its page tables may get another use: no request may still refer to them. */
 bool t_munmap_waits(void)
 {
 	long left;
@@ -161,7 +161,7 @@ static struct rounds {
 	pthread_barrier_t barrier;
 } rounds;
 
-/* Touch the page once in each round, and tell the other thread when that is over. */
+/* Touch the page once in each round, and tell the other thread when the touch is over. */
 static void *touch_in_rounds(void *arg)
 {
 	(void)arg;
@@ -211,8 +211,8 @@ bool t_late_answer(void)
 
 static struct late_touch {
 	const char *page;
-	long fast;		/* pages that hardware read meanwhile */
-	long denied;		/* direct writes that had begun before */
+	long fast;		/* pages that hardware read during the touch */
+	long denied;		/* direct writes that had begun before the touch */
 	double ended;
 } late;
 
@@ -224,7 +224,7 @@ static double now_ms(void)
 	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
 }
 
-/* On a busy host, this program may notice the end of a write so much later. */
+/* On a busy host, this program may notice the end of a write this many milliseconds late. */
 #define SEEN_LATE_MS	5
 
 /* Touch the page so late that kpoold could have armed it again. */
@@ -358,7 +358,7 @@ bool t_adopt_all(void)
 		}
 		adopting = false;
 		pthread_join(thread, NULL);
-		/* Wait long, since a busy host may give kpted no time: a lost page stays lost. */
+		/* Wait long, since a busy host may give kpted no time. A page that kpted has missed is never adopted. */
 		for (int tries = 0; tries < 500 && left; tries++) {
 			have_adopted();
 			usleep(2000);
@@ -374,8 +374,8 @@ bool t_adopt_all(void)
 #define SHARERS 16
 
 /*
- * Several areas are below one upper entry. A pass takes its mark, and unsynced pages of all
- * these areas must still be found. REQ: OS-6
+ * Several areas are below one upper entry. A pass of kpted for one area clears this entry's
+ * mark, and the unsynced pages of all these areas must still be found. REQ: OS-6
  */
 bool t_shared_mark(void)
 {
@@ -451,7 +451,7 @@ bool t_suspend(void)
 	usleep(3000);
 	CHECK(put_text("/sys/power/state", "freeze"), "suspend: %s", strerror(errno));
 	CHECK(stop_readers(e), "a reader saw a wrong page");
-	/* that is before the devices sleep, which would disarm as well */
+	/* entries are disarmed before the devices sleep, which would disarm them, too */
 	CHECK(!have_smu() || stat_of("areas_disarmed_power") > disarmed,
 	      "entries stayed armed during suspend");
 	usleep(100000);

@@ -99,7 +99,7 @@ bool t_rearm_evict(void)
 	return true;
 }
 
-/* Pages that came by read() and were dropped without ever being mapped. */
+/* Pages that came by read() and were dropped without ever being mapped are armed. */
 bool t_rearm_drop_caches(void)
 {
 	char *map, buf[PAGE];
@@ -114,7 +114,7 @@ bool t_rearm_drop_caches(void)
 	return served(map, 91, 0, 512, "after drop_caches");
 }
 
-/* At mmap() all pages are cached, and nothing is armed. After eviction all pages are. */
+/* At mmap() all pages are cached, and nothing is armed. After eviction all pages are armed. */
 bool t_rearm_cached(void)
 {
 	char *map;
@@ -301,7 +301,7 @@ static void *direct_writer(void *arg)
 	return NULL;
 }
 
-/* Direct writes while others miss. Afterwards hardware serves the new content. */
+/* A thread makes direct writes while another one misses. Afterwards hardware serves the new content. */
 bool t_rearm_direct(void)
 {
 	struct writer w = { .seed = 105 };

@@ -19,7 +19,7 @@ static struct report {
 	char why[WHY_MAX];
 } *report;
 
-/* True if the kernel has complained since the last call. One complaint goes to why. */
+/* True if the kernel has complained since the last call. The first complaint goes to report->why. */
 static bool kernel_complained(int kmsg)
 {
 	static const char * const bad[] = { "BUG", "WARNING", "Oops", "Bad ",
@@ -48,7 +48,7 @@ static bool kernel_complained(int kmsg)
 	return found;
 }
 
-/* Wait for the child, or kill it when its time is up. Kill what it has started. */
+/* Wait for the child, or kill it when its time is up. Then kill the processes that it has started. */
 static int wait_for(pid_t pid, unsigned limit_s)
 {
 	struct timespec limit = { .tv_sec = limit_s };

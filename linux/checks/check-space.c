@@ -200,7 +200,7 @@ bool t_split(void)
 
 		if (!setup("split", 39, 4096, PROT_READ, MAP_SHARED, NULL, &map))
 			return false;
-		/* so few that they are not adopted yet */
+		/* these pages are so few that they are not adopted yet */
 		if (!read_all(map + gone * PAGE, 39, gone, 1000))
 			return false;
 		CHECK(madvise(map + advised * PAGE, 2048 * PAGE,

@@ -243,7 +243,7 @@ static int read_and_wait(void *arg)
 	map = map_file("debt", 4000, PROT_READ, MAP_SHARED, NULL);
 	if (map == MAP_FAILED)
 		return 2;
-	/* let the page cache have its nodes first: making them later would reclaim, too */
+	/* let the page cache allocate its nodes first: allocating them later would reclaim memory, too */
 	for (size_t p = 0; p < 4000; p += 64)
 		touch(map + p * PAGE);
 	if (!adopt_all())

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Does every rule have a test that fails without the code for it?
 
-mutations.toml (for the series stc: stc-mutations.toml) lists places of the series, and how to take each out. All mutants are
-built into one kernel; the boot parameter mutant=N switches one on. Mutants that need more than the ordinary configuration are
-built into a second kernel with full.config. Mutant 0 is the unchanged series: every test must pass. Every other mutant must fail
-its test. `./trapless dev kernel-mutants` builds, boots and judges (dev/checks/mutants.py). This program changes a kernel tree:
+mutations.toml (for the series stc: stc-mutations.toml) lists pieces of the series' code, and how to take each out. All mutants
+are built into one kernel; the boot parameter mutant=N switches one on. Mutants that need more than the ordinary configuration
+are built into a second kernel with full.config. Mutant 0 is the unchanged series: every test must pass. Every other mutant must
+fail its test. `./trapless dev kernel-mutants` builds, boots and judges (dev/checks/mutants.py). This program changes a kernel
+tree:
 
     linux/checks/mutations.py [--series stc] --apply TREE    change a patched tree in place
     linux/checks/mutations.py [--series stc] --check TREE    only check whether the table fits the tree
@@ -161,7 +162,7 @@ def table(series: Series) -> list[Mutation]:
 def changed(tree: Path, series: Series) -> dict[str, str]:
     """The text of each changed file with all mutations in it, by file name."""
     texts: dict[str, str] = {}
-    # Several mutants may share an edit: each of them switches it on.
+    # Several mutants may share an edit: each of these mutants switches the edit on.
     users: dict[Edit, list[int]] = {}
     places: dict[str, list[tuple[int, int, Edit, str]]] = {}
     problems = []

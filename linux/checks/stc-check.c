@@ -11,8 +11,8 @@
  * with the cache and without.
  *
  * The content of every page depends on its place and on a number that only its mapping
- * has. Each page that is read is compared with it. A fault that was served in a wrong
- * table leaves the right table as it was, so the access faults again for ever. For
+ * has. The tests check this content whenever they read a page. A fault that was served in
+ * a wrong table leaves the right table as it was, so the access faults again for ever. For
  * this case, a test ends when it has more faults than its touches of pages explain.
  */
 #include "stc.h"
@@ -31,7 +31,7 @@ static const struct test tests[] = {
 
 /*
  * The kernel frees an address space, and checks its counts, when the last processor
- * has stopped using it. An idle processor does not stop, so run on each for a moment.
+ * has stopped using it. An idle processor goes on using it, so run on each for a moment.
  */
 static bool after_test(bool ok)
 {

@@ -22,7 +22,7 @@ static pthread_barrier_t barrier;
 
 #define RSS_THREADS 8
 #define RSS_TABLES 32ul		/* PTE tables of a thread's pages */
-#define RSS_PAGES 256ul		/* its pages of each kind */
+#define RSS_PAGES 256ul		/* a thread's pages of each kind */
 
 /* Two threads share a region: each has one half of each PTE table. */
 static uint64_t rss_page(unsigned thread, unsigned i)

@@ -82,7 +82,7 @@ void put(char *region, uint64_t page, uint64_t gen)
 		w[places[i]] = word(gen, page, i);
 }
 
-/* Is it the page of @gen or, word by word, that of @other? */
+/* Is each word of the page as in the page of @gen or as in that of @other? */
 bool has_either(const char *region, uint64_t page, uint64_t gen, uint64_t other)
 {
 	const volatile uint64_t *w = (uint64_t *)(region + page * PAGE);
@@ -114,8 +114,8 @@ char *at(unsigned shift, unsigned n)
 }
 
 /*
- * Are there page tables of this level? Those of the lowest level always exist. The page that is
- * tried is in no region that a thread may use.
+ * Are there page tables of this level? Those of the lowest level always exist. For the others,
+ * the function tries to map a page that is in no thread's region.
  */
 bool reachable(unsigned shift)
 {
@@ -165,7 +165,7 @@ int make_file(unsigned shift, uint64_t gen)
 	return fd;
 }
 
-/* Continue on processor @n modulo their number. What it has cached may be older. */
+/* Continue on processor @n modulo the number of processors. The tables that it has cached may be older. */
 void hop(unsigned n)
 {
 	cpu_set_t set;

@@ -200,8 +200,8 @@ static void be_overtaken(void *arg)
 }
 
 /*
- * Sleep briefly, and run as soon as the sleep ends. Then touch, in this address space, another
- * page of the same table's addresses that the slow process touches.
+ * Sleep briefly, and run as soon as the sleep ends. The slow process has just touched a page of
+ * some table. Touch another page of the table at the same addresses in this address space.
  */
 static void overtake(void *arg)
 {

@@ -159,9 +159,9 @@ bool t_shrink(void)
 }
 
 /*
- * The border of two VMAs moves down and up again, and meanwhile the page tables in
- * between are freed. The lower VMA stays the same all the time. (munmap() alone would
- * make a new VMA when it splits one.)
+ * The border of two VMAs moves down. Then the upper VMA is unmapped, which frees page
+ * tables, and the border moves up again over the same addresses. The lower VMA stays the
+ * same all the time. (munmap() alone would make a new VMA when it splits one.)
  */
 static void move_border(unsigned shift)
 {

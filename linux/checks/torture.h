@@ -35,7 +35,7 @@ struct page {
 	int8_t file;
 	uint32_t index;		/* page of the file */
 	uint32_t id;		/* of the mmap() that made it */
-	uint64_t key;		/* the same in identical mappings; 0: there can be none */
+	uint64_t key;		/* the same in identical mappings; 0: no mapping can be identical */
 	uint64_t value;
 };
 

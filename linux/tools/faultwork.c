@@ -15,9 +15,8 @@
  * not with replacement: so every access faults, and all orders have the same number of faults.
  * `semi` takes one page at random and the four behind it: the region is cut into groups of five,
  * and the groups are permuted. -s spreads the pages of `seq` evenly over the region, which may be
- * far larger than memory. Linux makes one area of regions side by side; -g keeps a gap between
- * them. -c assigns a processor to each thread, so that by chance no thread moves, and no two share
- * a core.
+ * far larger than memory. Linux merges adjacent regions into one VMA; -g keeps a gap between them.
+ * -c assigns a processor to each thread. Otherwise, threads might move or share a core by chance.
  *
  * matmul: C = A * B, N x N doubles each, by three nested loops; mapping and filling A and B is inside the region of interest.
  *
@@ -66,8 +65,8 @@ struct workload {
 	unsigned long (*work)(struct worker *w);	/* how many pages or repetitions were done */
 	unsigned long (*check)(struct worker *w);	/* how many pages are wrong */
 	unsigned long bytes, count;	/* defaults; a count of 0 means all pages */
-	const char *counted, *flags;	/* getopt's */
-	uint64_t (*page)(const struct worker *w, uint64_t n);	/* that access n goes to */
+	const char *counted, *flags;	/* what is counted; the flags, for getopt() */
+	uint64_t (*page)(const struct worker *w, uint64_t n);	/* the page that access n goes to */
 };
 
 struct worker {

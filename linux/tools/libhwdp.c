@@ -6,7 +6,7 @@
  *   ideal     with all its pages resident (read ahead, then populated),
  *   osdp      as it is: the operating system serves the faults,
  *   emulated, trap, hwdp
- *             with MAP_HWDP: hwdp(1) has set this kind for such mappings. With HWDP_SHARE by madvise().
+ *             with MAP_HWDP, for which hwdp(1) has set this kind; with HWDP_SHARE, by madvise() instead.
  *
  * The program sees what it sees without the library: each call does what the kernel does, and then
  * tells the kernel (by advice) and the machine (by markers) about it. The library keeps no data
@@ -85,8 +85,8 @@ static bool wanted(int flags, int fd, struct stat *st)
 }
 
 /*
- * Make the whole mapping resident. A POSIX_FADV_WILLNEED reads at most what the device takes at
- * once.
+ * Make the whole mapping resident. One POSIX_FADV_WILLNEED reads at most as much as the device
+ * takes in one request, so ask for the file in pieces.
  */
 static void populate(void *start, size_t length, int fd, off_t offset)
 {

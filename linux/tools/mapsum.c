@@ -41,7 +41,7 @@ static uint64_t mix(uint64_t x)
 	return x;
 }
 
-/* Sum of one page; bytes beyond the file's end count as zero. */
+/* Sum of the first `length` bytes of a page. The last word is padded with zeros. */
 static uint64_t page_sum(const unsigned char *page, uint64_t index, uint64_t length)
 {
 	uint64_t hash = mix(index + 1), word;

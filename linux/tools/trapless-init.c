@@ -76,9 +76,9 @@ static bool overwrite(const char *path, const char *text)
 }
 
 /*
- * Find the NVMe disk with this ext4 label, since Linux may find the controllers in any order. The
- * buffers that the kernel filled when it looked for partitions may be those of another disk
- * (MILESTONE_BOOTED) and still be there: so drop them.
+ * Find the NVMe disk with this ext4 label, since Linux may find the controllers in any order. When
+ * the kernel looked for partitions, it filled buffers. After a checkpoint (MILESTONE_BOOTED), they
+ * may have the content of another disk, so drop them.
  */
 static bool find_disk(const char *label, char *name, size_t size)
 {

@@ -70,8 +70,8 @@ def cva6() -> Path:
 
 
 def liberty() -> Path:
-    """The standard cells for area and timing (package qflow-tech-osu018 of Debian 12, which Debian 13 lacks). FileNotFoundError
-    without them."""
+    """The standard cells for area and timing (package qflow-tech-osu018 of Debian 12, which Debian 13 lacks). Raises
+    FileNotFoundError if they are not installed."""
     path = Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")
     if not path.exists():
         raise FileNotFoundError(f"{path}: not found; install qflow-tech-osu018, from Debian 12 if this release lacks it")

@@ -158,7 +158,7 @@ def variants(cases: Iterable[tuple[dict, Case]], names: Iterable[str]) -> list[t
 def figures_2_3(setup: Setup) -> list[dict]:
     """Measure without a cache: the share of the program's time in faults and in their walks, by the number of pages that a fault
     allocates."""
-    # Few of the region's pages, for else a page that is allocated beside is a page that is wanted later, in any order.
+    # Touch only a few of the region's pages. Otherwise, a page that a fault allocates in addition is often touched later.
     mib, pages = (1024, 4096) if setup.quick else (4096, 16384)
     return measure_again(setup, [({"order": order, "pages": at_once}, touch(order, 1, pages, mib, at_once))
                                  for order in ORDERS for at_once in PAGES_AT_ONCE], "fault")

@@ -248,7 +248,7 @@ def why(lines: list[str], cause: str | None = None) -> str:
 
 @contextmanager
 def own_log(name: str) -> Iterator[Path]:
-    """A log for tools that may run in several threads and processes at a time. It is removed unless a tool fails."""
+    """Yield a log for tools that may run in several threads and processes at a time. It is removed unless a tool fails."""
     log = CACHE / "logs" / f"{name}-{os.getpid()}-{threading.get_native_id()}.log"
     yield log
     log.unlink(missing_ok=True)
@@ -258,7 +258,7 @@ def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str,
              cwd: Path | None = None, show: str | None = None, cause: str | None = None) -> None:
     """Run a build tool with its output in `log`; lines that match the pattern `show` are passed on as progress.
 
-    A failure is one line with the tool's last word (of lines that match `cause` the first) and the log's name.
+    If the tool fails, UserError has one line with the reason (as in `why`) and the log's name.
     """
     process.go_on()
     command = [str(part) for part in command]

@@ -166,7 +166,7 @@ def _disk(image: Path, *options: str) -> str:
 
 
 def says_rw(options: str) -> bool:
-    """Whether the drive's options make its first image writable. The last such word counts, so `rw` would cancel `snapshot`."""
+    """Whether the drive's options make its first image writable. An `rw` after `snapshot` would cancel the `snapshot`."""
     return "rw" in options.partition("namespace=")[0].split(",")
 
 
@@ -176,8 +176,8 @@ def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
     Interrupts are messages, which on RISC-V need AIA: with a shared interrupt line, QEMU 7.2's NVMe sometimes loses an interrupt,
     and the driver then waits 30 s. x86 processors share one host thread. With one thread each, a processor may run into the int3
     of a half-patched instruction after Linux has already completed the patch, and the guest dies. That is rare. `threads` accepts
-    the risk for guests whose processors are always busy, which run badly on one thread; run_on_qemu boots a guest that died
-    again.
+    the risk for guests whose processors are always busy, which run badly on one thread. If a guest dies in this way, run_on_qemu
+    boots it again.
     """
     processors = guest.harts or QEMU_HARTS
     harts.check(guest.kernel, processors)

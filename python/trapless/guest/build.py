@@ -23,7 +23,7 @@ class Arch:
     """An architecture of guests."""
 
     kernel: str
-    """linux/build --arch"""
+    """Value of --arch of linux/build."""
     debian: str
     machine: str
     """Name as in `uname -m`, in names of compilers and of QEMU."""

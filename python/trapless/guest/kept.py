@@ -88,8 +88,8 @@ def _content_of_disk(disk: Path) -> str:
 
 
 def records(program: Path, runs: Sequence[Run], at_once: int) -> list[dict]:
-    """The record of each run. Runs without a kept record are run, at most `at_once` at a time, and no more than fit in the host's
-    memory."""
+    """Return the record of each run. Runs without a kept record are run, at most `at_once` at a time, and no more than fit in the
+    host's memory."""
     keys = {run: key(program, run) for run in dict.fromkeys(runs)}
     by_key = {name: run for run, name in keys.items()}
     todo = [by_key[name] for name in kept.unknown(by_key)]

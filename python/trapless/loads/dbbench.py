@@ -48,8 +48,8 @@ class Database:
 
 @dataclass(frozen=True)
 class Load:
-    """Random reads of records, all with the same distribution. As many reads before them are a warm-up. RocksDB checks every
-    block that it reads."""
+    """Random reads of records, all with the same distribution. The same number of reads before them is the warm-up. RocksDB
+    checks every block that it reads."""
 
     database: Database
     operations: int = 10_000

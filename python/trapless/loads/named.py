@@ -38,11 +38,11 @@ class Workload:
     parameters: dict[str, object]
     """Parameters by name, with their defaults."""
     prepare: Callable[[str | None, bool | None, dict], Prepared]
-    """Makes it ready from the kind of paging, whether threads share a mapping (None: the workload's default) and the
-    parameters."""
+    """Makes the workload ready from three values: the kind of paging, whether threads share a mapping (None: the workload's
+    default), and the parameters."""
 
     def of(self, kind: str | None, share: bool | None, given: dict[str, object]) -> Prepared:
-        """Make it ready with these parameters."""
+        """Make the workload ready with these parameters."""
         return self.prepare(kind, share, {**self.parameters, **given})
 
 

@@ -24,7 +24,7 @@ class Database:
 
     records: int
     fields: int = 10
-    """YCSB's default."""
+    """Fields of a record. The number is YCSB's default."""
     field_bytes: int = 408
     """Ten such fields with a header make 4 KiB, the papers' size of a record (ISCA20, section VI)."""
 
@@ -59,7 +59,7 @@ class Load:
     operations: int = 10_000
     """Measured operations of all threads together."""
     warm: int = 0
-    """Before these."""
+    """Operations of the warm-up before them."""
     threads: int = 1
     seed: int = 1
 

@@ -23,7 +23,7 @@ PAGE = "index.html"
 BINS = 120
 """Number of time intervals in which misses are counted."""
 QUANTILES = (1, 25, 50, 75, 99)
-"""Per cent."""
+"""Quantiles that the page shows, in percent."""
 STEPS = (word("name", "step", "A step of a miss."), Column("mean", "mean us", "Mean time of the step.", "us", LOWER, ",.3f"),
          *(Column(f"p{q}", f"p{q} us", f"Time that {q} % of the misses do not exceed.", "us", LOWER, ",.3f") for q in QUANTILES),
          Column("max", "max us", "The longest time.", "us", LOWER, ",.3f"))
@@ -50,7 +50,7 @@ class Misses:
     spans: tuple[str, ...] = ()
     """Names of the spans: the steps of a miss."""
     begins: array = field(default_factory=lambda: array("q"))
-    """Core cycles."""
+    """Start of each miss, in core cycles."""
     lines: array = field(default_factory=lambda: array("q"))
     """Offset of each record in the file."""
     flat: array = field(default_factory=lambda: array("q"))

@@ -33,7 +33,7 @@ class Column:
     heading: str
     """Heading in tables that people read."""
     meaning: str
-    """One sentence."""
+    """What the values mean, in one sentence."""
     unit: str = ""
     """Unit. Empty: the values are words or names; 1: a bare number."""
     direction: str | None = None

@@ -31,7 +31,7 @@ class Figure:
     """Traces in Plotly's format."""
     layout: dict
     height: int
-    """Pixels."""
+    """Height in pixels."""
 
     def __html__(self) -> str:
         """Return the element and its data. Plotly checks the traces."""

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     import pyarrow
 
 FILE = "results.parquet"
-"""Beside results.json."""
+"""Name of the file, which is beside results.json."""
 _SAID = ("heading", "unit", "direction", "meaning")
 
 
 def arrow(what: str) -> ModuleType:
-    """The package pyarrow; UserError says how to install it. `what` needs it."""
+    """Return the package pyarrow, which `what` needs. If it is missing, UserError says how to install it."""
     try:
         import pyarrow
     except ImportError:
@@ -58,8 +58,8 @@ def write(path: Path, rows: list[dict], known: Mapping[str, Column], names: Coll
 
 
 def read(path: Path) -> tuple[pyarrow.Table, dict[str, Column]]:
-    """The table of a file, and the columns that its fields declare by key; fields without a unit are words. UserError if the file
-    is not one of these."""
+    """Return the table of a file, and the columns that its fields declare, by key. Fields without a unit are words. UserError if
+    the file does not exist or is not a Parquet file."""
     pa = arrow(str(path))
     import pyarrow.parquet
 
@@ -79,13 +79,13 @@ def read(path: Path) -> tuple[pyarrow.Table, dict[str, Column]]:
 
 
 def _plain(values: list) -> bool:
-    """Has a column a value, and no lists or tables?"""
+    """Whether a column has a value, and no lists or tables."""
     there = [value for value in values if value is not None]
     return bool(there) and all(isinstance(value, str | int | float) for value in there)
 
 
 def _kind(pa: ModuleType, values: list) -> pyarrow.DataType:
-    """The narrowest type that all values have: truths, whole numbers, numbers, texts."""
+    """Return the narrowest type that all values have: truths, whole numbers, numbers or texts."""
     there = [value for value in values if value is not None]
     if all(isinstance(value, bool) for value in there):
         return pa.bool_()

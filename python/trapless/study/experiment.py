@@ -37,7 +37,7 @@ class Table:
     keys: int = 1
     """Number of columns at the left that name a row; the others are figures."""
     rows: Callable[[list[dict]], list[dict]] = list
-    """Makes the rows from the records, if they are not the records themselves."""
+    """Makes the rows from the records, if the rows are not the records themselves."""
     views: dict[str, View] = field(default_factory=dict)
     """Views by the part after the slash in `<!-- table NAME/VIEW -->`; the empty name is for `<!-- table NAME -->`. Without
     views, the page shows all columns."""

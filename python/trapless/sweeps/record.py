@@ -166,7 +166,7 @@ def row(result: dict) -> dict:
 
 
 def typed_row(result: dict) -> dict:
-    """The same with values as they are: numbers stay numbers."""
+    """Return the row of `row`, but with values as they are: numbers stay numbers."""
     values = {name: text(value) if isinstance(value, list) else value for name, value in result["values"].items()}
     return {**row(result), **values}
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces the divide and square root unit of CVA6's floating point unit, which the package lacks. For simulation only: the
-// harness computes the result, and it takes a fixed time. "Round to nearest, ties away" is handled as "ties to even".
+// Replaces the divide and square root unit of CVA6's floating point unit, which the package of CVA6's sources lacks. For
+// simulation only: the harness computes the result, and each operation takes a fixed time. "Round to nearest, ties away" is
+// handled as "ties to even".
 module div_sqrt_top_mvp #(
   // About two bits of the significand per cycle.
   parameter int unsigned SingleCycles = 14,

@@ -26,7 +26,8 @@ struct Model {
     bool stop = false;
     uint64_t boot_address = 0;
     uint16_t read_latency = 1, write_latency = 1, device_latency = 1;
-    // Lines that a drive has written and that the core's data cache may hold. Interrupt lines do not change before they are gone.
+    // Cache lines that a drive has written and that the core's data cache may hold. The interrupt signals do not change before
+    // all of these lines are invalidated.
     std::deque<uint64_t> stale;
     struct {
         uint8_t external;

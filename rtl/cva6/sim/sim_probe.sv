@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports the guest's markers (spec/platform.md), which are `slti x0, x0, IMM` with IMM 0x7a1 to 0x7a5, with the value of a0;
-// and the acceptance and the answer of each of the walker's requests.
+// Reports the guest's markers (spec/platform.md), each with the value of a0. A marker is `slti x0, x0, IMM` with IMM 0x7a1 to
+// 0x7a5. Also reports when each of the walker's requests is accepted, and when it is answered.
 module sim_probe (
   input logic        clk_i,
   input logic [1:0]  valid_i,

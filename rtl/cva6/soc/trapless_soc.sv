@@ -5,8 +5,8 @@
 //        +-- mux -- demux-+-- devices (the harness: CLINT, PLIC, UART, finisher, PCIe with its NVMe drives)
 // SMU ---+                +-- SMU registers
 //
-// The core's data cache is kept coherent: lines in memory that the SMU (coherent_writes) or drives (the harness, by inval_*)
-// write are invalidated before software can learn of the write.
+// The core's data cache is kept coherent: when the SMU or a drive writes to memory, the cache invalidates the lines before
+// software can learn of the write. coherent_writes sees to this for the SMU, the harness (by inval_*) for drives.
 module trapless_soc
   import trapless_soc_pkg::*;
 (
@@ -119,7 +119,7 @@ module trapless_soc
     end
   end
 
-  // One line at a time, the SMU's lines first. A line that was begun is finished.
+  // One line at a time, the SMU's lines first. An invalidation that was begun is finished before the next one begins.
   logic drives_turn_d, drives_turn_q, busy_q;
   assign drives_turn_d   = busy_q ? drives_turn_q : !smu_inval_valid;
   assign inval_valid       = drives_turn_d ? drive_inval_valid_q : smu_inval_valid;
@@ -232,8 +232,8 @@ module trapless_soc
   mst_req_t  smu_mem_req;
   mst_resp_t smu_mem_rsp;
 
-  // The SMU's clock runs only while the SMU has work, and a little longer. This makes the simulation twice as fast. A walker or
-  // a register access begins all its work, and a miss, an answer or a transfer shows that it is not over.
+  // The SMU's clock runs only while the SMU has work, and a little longer. This makes the simulation twice as fast. All work
+  // begins with a walker's request or a register access. It is not over while a miss, an answer or a transfer is under way.
   logic [6:0] smu_on_q;
   logic       smu_work, smu_clk_en_q, smu_clk;
   assign smu_work = smu_req_valid || smu_abandon || !u_smu.u_smu.idle || !u_smu.u_smu.no_dma

@@ -138,8 +138,8 @@ async def nothing_is_read_back_before_the_data_have_come(dut: HierarchyObject, e
 @cocotb.test()
 @cocotb.parametrize(fabric=["refused", "plain", "unset", "swapped", "unwrapped", "unwritten", "always", "other"])
 async def a_fabric_that_does_them_wrongly_is_refused(dut: HierarchyObject, fabric: str) -> None:
-    """REQ: SMU-16. The fabric answers with an error, writes the data (there an AtomicCompare would wait for ever), or does the
-    accesses wrongly in another way. The words stay as they were."""
+    """REQ: SMU-16. The fabric answers with an error, takes the accesses for plain writes (then an AtomicCompare would wait for
+    its data for ever), or does the accesses wrongly in another way. The words stay as they were."""
     bench = await disabled(dut)
     bench.memory.atomics = fabric
     for found in (WORDS, (0, 0), (2**64 - 1, 2**64 - 1), (mask("PTE_L"), ~mask("PTE_L") & 2**64 - 1)):

@@ -140,5 +140,5 @@ class Bench:
         self.keep()
 
     def keep(self) -> None:
-        """Save the coverage. Ends a test that breaks the contract itself, so that the checks of `finish` would not add up."""
+        """Save the coverage. A test that breaks the contract itself ends with this, because the checks of `finish` would fail."""
         save(f"run-{os.environ['SMU_RUN']}")

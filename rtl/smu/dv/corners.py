@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases that random runs hardly meet: commands that are accepted while their queue is removed, and marks that cannot be set."""
+"""Cases that random runs hardly meet, such as commands that are accepted while their queue is removed, or marks that cannot be
+set."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def rung(bench: Bench) -> int:
 
 @cocotb.test()
 async def a_command_that_waits_while_its_descriptor_goes_is_not_written(dut: HierarchyObject) -> None:
-    """REQ: SMU-7, SMU-9. The frame goes back. The command before it, which is already written, is served."""
+    """REQ: SMU-7, SMU-9. The command's frame goes back. An earlier command, which is already written, is served."""
     bench = await Bench.start(dut)
     bench.memory.b.pause = True
     first, second = bench.walkers.ask(0, 0), None

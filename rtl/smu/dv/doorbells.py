@@ -30,7 +30,7 @@ class Doorbells:
     """All ports. `world.check_write` sees each write when it takes effect and gives its response."""
 
     def __init__(self, dut: HierarchyObject, world, rng: random.Random) -> None:  # noqa: ANN001
-        """By default, ends take everything at once."""
+        """Make the ends. By default, they take everything at once."""
         self.dut, self.world, self.rng = dut, world, rng
         self.ends = [End() for _ in range(len(dut.m_db_awvalid))]
         self.latency: Callable[[], int] = lambda: 0

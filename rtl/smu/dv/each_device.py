@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The doorbell ports, one after the other: what one device sees, tried for each device of the unit. REQ: SMU-14"""
+"""The doorbell ports, one after the other: what one device sees, tried for each device of the unit. A device is lost when the
+unit puts its descriptor out of use. REQ: SMU-14"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ FIELDS = ("SQ_BASE", "CQ_BASE", "SQ_DB", "CQ_DB", "DEPTH", "NSID", "BLOCKS")
 
 
 async def again(bench: Bench, d: int) -> None:
-    """Set up the queue pair again after it was lost. Page d is armed, and no error is reported."""
+    """Set up the queue pair of a lost device again, and check that no error is reported after that. Page d is still armed."""
     await bench.os.invalidate(d)
     await bench.os.release(d)
     await bench.os.set_up_descriptor(d)
@@ -59,7 +60,8 @@ async def rearm(bench: Bench, page: int) -> None:
 
 @cocotb.test()
 async def a_write_that_is_not_answered_loses_its_device_alone(dut: HierarchyObject) -> None:
-    """The device is lost neither too soon nor too late. The write stays, as one for an old queue pair. REQ: SMU-14, SMU-10"""
+    """The device is lost neither too soon nor too late. The write stays under way; after RELEASE, it belongs to an old queue
+    pair. REQ: SMU-14, SMU-10"""
     bench = await Bench.start(dut)
     devices = range(bench.world.sizes.devices)
     for d in devices:

@@ -17,7 +17,7 @@ PAGE = 0
 
 
 async def write_of_pte_fails(bench: Bench, effect: bool) -> Wait:
-    """A miss whose exchange has just met a bus error."""
+    """Ask for a page, and return the request when the exchange of its entry has just met a bus error."""
     wait = bench.walkers.ask(0, PAGE)
     await bench.at_device(0)
     bench.world.faults.add("pte.write")
@@ -43,7 +43,7 @@ def marks(bench: Bench) -> list[bool]:
 @cocotb.test()
 @cocotb.parametrize(meanwhile=["nothing", "dirty", "adopted"])
 async def an_exchange_with_an_error_that_took_effect_is_an_install(dut: HierarchyObject, meanwhile: str) -> None:
-    """REQ: SMU-13. Harts and the operating system may have changed flags of the entry since; the frame tells whose it is."""
+    """REQ: SMU-13. Harts and the operating system may have changed flags since; by its frame number, the entry is the SMU's."""
     bench = await Bench.start(dut)
     wait = await write_of_pte_fails(bench, effect=True)
     at, pte = bench.world.pte_at(PAGE), bench.world.pte(PAGE)
@@ -107,7 +107,7 @@ async def an_entry_that_somebody_else_has_written_tells_nothing(dut: HierarchyOb
 @cocotb.parametrize(area=["pmd", "pud"])
 @cocotb.parametrize(effect=[False, True])
 async def a_mark_with_an_error_keeps_the_page(dut: HierarchyObject, area: str, effect: bool) -> None:
-    """REQ: SMU-13. The frame is the page table's by then."""
+    """REQ: SMU-13. By then the page is installed, so it keeps its frame."""
     bench = await Bench.start(dut)
     wait = bench.walkers.ask(0, PAGE)
     await bench.at_device(0)
@@ -141,8 +141,8 @@ async def a_command_with_an_error_is_never_announced(dut: HierarchyObject) -> No
 
 @cocotb.test()
 async def a_doorbell_with_an_error_may_have_rung(dut: HierarchyObject) -> None:
-    """REQ: SMU-7, SMU-13. The device may work, and its queue is out of use: the frame stays in quarantine until RELEASE. So it is
-    with the next queue pair of the descriptor, too."""
+    """REQ: SMU-7, SMU-13. The device may execute the command, but its queue is out of use: the frame stays in quarantine until
+    RELEASE. The next queue pair of the descriptor behaves in the same way."""
     bench = await Bench.start(dut)
     bench.world.effect_share = 1.0
     for hart in (0, 1):
@@ -166,8 +166,8 @@ async def a_doorbell_with_an_error_may_have_rung(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def a_head_doorbell_with_an_error_may_have_rung(dut: HierarchyObject) -> None:
-    """REQ: SMU-9, SMU-14. The miss is served; nothing more is asked of the device until RELEASE. So it is with the next queue
-    pair of the descriptor, too."""
+    """REQ: SMU-9, SMU-14. The miss is served; nothing more is asked of the device until RELEASE. The next queue pair of the
+    descriptor behaves in the same way."""
     bench = await Bench.start(dut)
     bench.world.effect_share = 1.0
     for page in (PAGE, 2):

@@ -36,7 +36,8 @@ async def works(bench: Bench) -> None:
 
 @cocotb.test()
 async def idle_while_nothing_is_under_way(dut: HierarchyObject) -> None:
-    """Not idle while a command is at a device or in quarantine, or a walker waits. A full return ring does not prevent idle."""
+    """The unit is not idle while a command is at a device or in quarantine, or a walker waits. A full return ring does not keep
+    it from being idle."""
     bench = await Bench.start(dut, frames=3)
     os, world = bench.os, bench.world
     await rests(bench)

@@ -70,7 +70,7 @@ async def release_ends_quarantine_and_waiting(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def a_silent_device_leaves_entries_to_the_others(dut: HierarchyObject) -> None:
-    """REQ: SMU-10. Misses at a silent device that nobody waits for take at most three quarters of the entries."""
+    """REQ: SMU-10. At a silent device, misses that nobody waits for take at most three quarters of the entries."""
     bench = await Bench.start(dut, frames=16)
     walkers, most = bench.walkers, bench.world.sizes.pmshr * 3 // 4
     for n in range(most):

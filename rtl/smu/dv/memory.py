@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory behind the SMU's AXI4 master: any latency on each access, pauses on each channel, reordering between identifiers,
-exclusive pairs, the atomic accesses of AXI5, and bus errors where world.py asks for them, on writes that take effect and on
-others. world.py checks what the accesses mean."""
+exclusive pairs, the atomic accesses of AXI5, and bus errors where world.py asks for them. A write that meets a bus error may take
+effect or not. world.py checks what the accesses mean."""
 
 from __future__ import annotations
 

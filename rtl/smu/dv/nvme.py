@@ -53,7 +53,7 @@ class Device:
             self.world.ram.words.pop(at, None)
 
     def taken(self, head: int) -> None:
-        """The SMU has taken the entries before `head`."""
+        """Note that the SMU has taken the entries before `head`."""
         while self.cq_head != head:
             self.world.check(bool(self.answers), "SMU-9", f"completion queue {self.index}: head {head} is beyond the last entry")
             self.owed -= self.answers.pop(0)

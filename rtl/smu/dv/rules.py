@@ -80,7 +80,8 @@ async def a_wait_can_be_abandoned_at_any_moment(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def a_full_pmshr_takes_waiting_harts_in_turn_and_joins(dut: HierarchyObject) -> None:
-    """REQ: SMU-1, SMU-6. A request that is taken back before acceptance is forgotten. One whose miss is live joins even now."""
+    """REQ: SMU-1, SMU-6. A request that is taken back before acceptance is forgotten. A request whose miss is live joins this
+    miss even while the PMSHR is full."""
     bench = await Bench.start(dut, frames=16)
     os, walkers, pmshr = bench.os, bench.walkers, bench.world.sizes.pmshr
     for n in range(pmshr):
@@ -398,7 +399,7 @@ async def the_completion_queue_is_read_only_while_a_command_is_outstanding(dut: 
 
 @cocotb.test()
 async def queues_and_rings_wrap(dut: HierarchyObject) -> None:
-    """REQ: SMU-5, SMU-9. Tails, heads and the phase bit."""
+    """REQ: SMU-5, SMU-9. Tails, heads and the phase bit are right after a wrap."""
     bench = await Bench.start(dut)
     rounds = 3 * bench.world.sizes.depth
     bench.world.devices[0].delay = lambda: 3
@@ -436,7 +437,8 @@ async def stray_completions_are_counted_and_dropped(dut: HierarchyObject) -> Non
 
 @cocotb.test()
 async def a_completion_of_an_earlier_command_is_dropped(dut: HierarchyObject) -> None:
-    """REQ: SMU-9. The completion comes twice: the second time, the entry has a command of another miss, without data."""
+    """REQ: SMU-9. The completion comes twice. The second time, the PMSHR entry has a command of another miss, without data
+    yet."""
     bench = await Bench.start(dut)
     device = bench.world.devices[0]
     first = bench.walkers.ask(0, 0)

@@ -54,7 +54,8 @@ def points(dat: Path) -> dict[Point, int]:
 
 
 def measured(seeds: int) -> dict[Point, int]:
-    """Run all benches on the small unit, those of atomic accesses on a unit with them, and random runs on the wide unit, too."""
+    """Run all benches on the small unit, the benches of atomic accesses on a unit with such accesses, and random runs on the wide
+    unit."""
     total: dict[Point, int] = defaultdict(int)
 
     def run(build: Build, module: str, name: str, **settings: int) -> None:

@@ -20,7 +20,7 @@ class System:
     """Accesses registers as Linux does."""
 
     def __init__(self, dut: HierarchyObject, world: World, walkers: Walkers, rng: random.Random) -> None:
-        """Nothing is set up yet."""
+        """Connect to the register port. Nothing is set up yet."""
         bus = AxiLiteBus.from_prefix(dut, "s_axil")
         self.axil = AxiLiteMaster(bus, dut.clk_i, dut.rst_ni, reset_active_level=False)
         self.clk, self.world, self.walkers, self.rng = dut.clk_i, world, walkers, rng
@@ -70,7 +70,7 @@ class System:
     # ---- setting up
 
     async def set_windows(self, windows: list[Window], lock: bool = True) -> None:
-        """What firmware does before it starts an operating system (REQ: SMU-15)."""
+        """Set the windows, as firmware does before it starts an operating system (REQ: SMU-15)."""
         count = get("REG_CAP_WINDOWS", await self.read(reg("CAP")))
         assert len(windows) <= count
         self.world.windows = None  # check no windows until all are set
@@ -134,8 +134,8 @@ class System:
     # ---- rings
 
     async def refill(self, frames: int, spoil_pfn: int = 0, spoil_dma: int = 0) -> int:
-        """Put frames into the free ring, as many as there are and fit. The bits of `spoil_*` are added to each entry. The number
-        put."""
+        """Put frames into the free ring: `frames`, or fewer if there are fewer frames or less room. Return their number. The bits
+        of `spoil_*` are added to each entry."""
         world, size = self.world, self.world.sizes.free_entries
         head, put = await self.read(reg("FREE_HEAD")), 0
         # A frame that the unit will return with MAPPED is not given before that, so that the test can tell its two uses apart.
@@ -334,7 +334,8 @@ class System:
                     f"{world.acceptances} requests of walkers accepted, counted {counts}")
 
     async def _check_frames(self) -> None:
-        """No frame is lost: each one that the SMU was given and did not install or return is still in the free ring."""
+        """Check that no frame is lost: each frame that the SMU was given and did not install or return is still in the free
+        ring."""
         world, size = self.world, self.world.sizes.free_entries
         head, at = await self.read(reg("FREE_HEAD")), lambda i: FREE_RING + C["FREE_ENTRY_SIZE"] * (i % size)
         ring = sorted(world.frame(world.ram.read(at(head + i)) & PFN_MASK) for i in range((self.tail - head) % 2**32))

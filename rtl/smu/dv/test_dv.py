@@ -180,7 +180,7 @@ def test_claims(long: bool) -> None:
     *((ATOMIC, name) for name in ("atomics", "errors", "fabric", "soak")), *((ATOMIC_WIDE, name) for name in ("atomics", "soak")),
 ], ids=lambda item: getattr(item, "name", item))
 def test_atomics(build: Build, module: str, long: bool) -> None:
-    """The benches that update page tables, on units with atomic accesses in place of exclusive pairs."""
+    """Run the benches that update page tables on units with atomic accesses in place of exclusive pairs."""
     for seed in range(10 if long and module == "soak" else 1):
         settings = {"SMU_SEED": seed, "SMU_CYCLES": 20_000, **windowed(seed)} if module == "soak" else {}
         settings |= NEAR if module == "atomics" else {}

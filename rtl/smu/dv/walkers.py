@@ -72,7 +72,8 @@ class Walkers:
         return wait
 
     def give_up(self, hart: int) -> None:
-        """Stop waiting: abandon an accepted request; take back one that is not accepted, or abandon it in this cycle."""
+        """Stop waiting. Abandon an accepted request. If the request is not accepted yet, take it back, or abandon it in this
+        cycle."""
         wait = self.waits[hart]
         if wait is None or wait.given_up:
             return

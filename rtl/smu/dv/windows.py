@@ -38,7 +38,7 @@ def everything() -> list[Window]:
 
 
 async def begin(dut: HierarchyObject, windows: list[Window] | None, lock: bool = True, frames: int = 8) -> Bench:
-    """A bench that firmware has set up, and then the operating system."""
+    """Make a bench. First firmware sets it up, then the operating system."""
     bench = Bench(dut)
     await bench.reset()
     if windows is not None:
@@ -199,7 +199,7 @@ async def misses_are_served_within_windows(dut: HierarchyObject) -> None:
     waits = [bench.walkers.ask(hart, page) for hart, page in ((0, 0), (1, 1))]
     await bench.at_device(0)
     await bench.at_device(1)
-    # Its PTE has a miss under way, which it would join, but it must be refused.
+    # A miss for the PTE of this request is under way. Without windows, the request would join it. Now it must be refused.
     bad = bench.walkers.ask(2, 0, addresses=(world.pte_at(0), FIRMWARE, world.pud_at(0)))
     world.tolerates_same = True
     await bench.answered(bad)
@@ -208,7 +208,7 @@ async def misses_are_served_within_windows(dut: HierarchyObject) -> None:
         device.complete()
     await bench.answered(*waits)
     assert all(wait.is_(DONE) for wait in waits)
-    # Every reason to return a frame.
+    # Frames come back, too: that of a malformed entry, and that of a miss which the device fails.
     await bench.os.refill(1, spoil_dma=8)
     wait = bench.walkers.ask(3, 2)
     await bench.at_device(0)
@@ -309,7 +309,8 @@ async def valid(bench: Bench, d: int, **fields: int) -> bool:
 @cocotb.test()
 @cocotb.parametrize(d=[0, 1])
 async def queues_and_doorbells_are_held_to_the_windows(dut: HierarchyObject, d: int) -> None:
-    """REQ: SMU-9, SMU-15. All four addresses are tried just inside and just outside windows of their kind, also by depth."""
+    """REQ: SMU-9, SMU-15. All four addresses are tried just inside and just outside windows of their kind. So is the end of a
+    queue, which its depth moves."""
     bench = Bench(dut)
     await bench.reset()
     os, near, far, bell = bench.os, QUEUES, TOP - 4 * KIB4, TOP - 8 * KIB4

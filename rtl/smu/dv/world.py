@@ -110,7 +110,7 @@ class World:
         """Accesses that took effect, by area and index."""
 
     def check(self, holds: bool, rule: str, what: str) -> None:
-        """Fail the test unless it holds."""
+        """Fail the test unless `holds` is true."""
         assert holds, f"{rule}: {what} (cycle {self.cycle})"
 
     # ---- addresses

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every accepted request that is not abandoned is answered once, and no other source gets an answer (REQ: SMU-6): each waiter is
-// noted in exactly one place from acceptance to answer. Fences and drains wait for all requests accepted before them (REQ:
-// SMU-8).
+// Every accepted request that is not abandoned is answered once, and a source without such a request gets no answer (REQ: SMU-6):
+// each waiter is noted in exactly one place from acceptance to answer. Fences and drains wait for all requests accepted before
+// them (REQ: SMU-8).
 `include "claim.svh"
 
 // Watches any one fence, or drain, of any descriptor, and the entries that it must wait for.
@@ -123,8 +123,8 @@ module unit_answers
   `CLAIM_WHEN(one_is_looked_at, `SMU.u_requests.u_front.look_q, 32'(`SMU.u_requests.u_front.sel_q) < Sources)
 
   // ---------------------------------------------------------------- fences (REQ: SMU-8)
-  // `told_q`: sources that waited at the device of the watched fence when it began. Each waits for an entry that the fence waits
-  // for.
+  // `told_q`: sources that waited for a miss at the device of the watched fence when the fence began. Each of them waits for an
+  // entry that the fence waits for.
   logic [Sources-1:0] told_q, gone, watched, there;
   logic [Entries-1:0] placed;
 

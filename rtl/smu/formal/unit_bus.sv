@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AXI4 master keeps the rules of AXI. Each part but lookup has one burst at a time. All answers are awaited.
+// The AXI4 master keeps the rules of AXI. Each part except lookup has at most one burst under way. Every answer that comes
+// belongs to a burst for which a part waits.
 `include "claim.svh"
 
 module unit_bus

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Doorbells (REQ: SMU-14): a write that is shown stays until it is taken, the newest value is on its way, and a device that does
-// not answer is lost in time. Nothing in the unit waits for a doorbell (REQ: SMU-10): commands and completions go on, registers
-// wait only for memory.
+// Doorbells (REQ: SMU-14): a write that is shown stays until it is taken, the newest value is on its way, and a device that
+// does not answer is lost (its descriptor goes out of use) in time. Nothing in the unit waits for a doorbell (REQ: SMU-10):
+// commands and completions go on, and registers wait only for memory.
 `include "claim.svh"
 
 // One device's doorbells.
@@ -41,8 +41,8 @@ module doorbell_view #(
   logic first = 1'b1;
   always_ff @(posedge clk_i) first <= 1'b0;
 
-  // From the port alone: which halves of the write were shown and not taken, which were taken, whether this write has lost
-  // the device, and how long it has been under way.
+  // These follow from the port's signals alone: which halves of the write were shown and not taken, which were taken, whether
+  // this write has put the descriptor out of use (`said_q`), and how long it has been under way.
   logic aw_q, w_q, took_address_q, took_value_q, said_q, done;
   logic [63:0] awaddr_q;
   logic [31:0] wdata_q;
@@ -136,7 +136,8 @@ module unit_doorbell
   always_ff @(posedge clk_i) ring_q <= rst_ni && `SMU.u_nvme.u_submit.cmd_q == CmdRing;
   `CLAIM_WHEN(commands_wait_for_no_doorbell, ring_q, `SMU.u_nvme.u_submit.cmd_q != CmdRing)
 
-  // `still_q`: cycles in a row in which a register write waits but no access to memory is under way. `rest`: how many can follow.
+  // `still_q`: cycles in a row in which a register write waits but no access to memory is under way. `rest`: how many such cycles
+  // can still follow.
   logic memory;
   logic [2:0] still_q, submits, polls, rest;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unit is enabled only with a return ring in place, on a fabric that has just taken an exclusive pair there (REQ: SMU-16).
+// The unit is enabled only if there is a return ring, and only after the fabric has taken an exclusive pair at the ring's first
+// entry (REQ: SMU-16).
 `include "claim.svh"
 
 module unit_fabric

@@ -17,7 +17,7 @@ module unit_frames
 `ifdef CLAIMS_SIMULATED
   logic [43:0] frame, frame_q;
   logic seen_q;
-  // In simulation, the first frame that comes.
+  // In simulation, this is the first frame that comes.
   assign frame = seen_q ? frame_q : `SMU.u_rings.u_free.read_q[43:0];
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) seen_q <= 1'b0;
@@ -86,7 +86,7 @@ module unit_frames
   // REQ: SMU-13
   `CLAIM_WHEN(prefetched_is_not_mapped, latch, `SMU.u_rings.u_return.from_slot_q || !`SMU.u_rings.u_return.mapped_q)
 
-  // The rings: entries are read from within the free ring and written within the return ring, in their places.
+  // The rings: entries are read only in the free ring and written only in the return ring, each at the index of its turn.
   logic [31:0] free_index, ret_index;
   assign free_index = `SMU.free_head & (`SMU.free_size - 32'd1);
   assign ret_index = `SMU.ret_tail & (`SMU.ret_size - 32'd1);

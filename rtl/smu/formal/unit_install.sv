@@ -40,7 +40,7 @@ module install_view
   localparam logic [2:0] UpIdle = 3'd0, UpAsk = 3'd1, UpWait = 3'd2, UpWrite = 3'd3, UpTell = 3'd5, UpJudge = 3'd6;
   localparam logic [2:0] Id = 3'(Index);
 
-  // From the bus alone. `step_q`: how many of the three entries are done. `read_q`: what the last read found.
+  // These follow from the bus alone. `step_q`: how many of the three entries are done. `read_q`: what the last read found.
   logic [1:0] step_q;
   logic [63:0] read_q, want;
   logic read_done, write_done, failed, marked;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AXI4-Lite slave: answers stay until they are taken, belong to accesses that were taken whole, always have room, and come in
-// time.
+// The AXI4-Lite slave. An answer stays until it is taken. It belongs to an access that was taken as a whole, with its address
+// and data. There is always room for it, and it comes in time.
 `include "claim.svh"
 
 module unit_lite
@@ -91,8 +91,8 @@ module unit_lite
   `CLAIM_WHEN(r_of_read, `SMU.s_axil_rvalid, ar_due_q != '0)
 
   // ---------------------------------------------------------------- in time
-  // Limits in cycles: `Before` until an access is in the registers, `Inside` for the time in them. Cycles do not count in which
-  // an answer is not taken, or in which the registers wait for a part in the middle of a step or for the test of the fabric.
+  // Limits in cycles: `Before` until an access is in the registers, `Inside` for the time in them. A cycle does not count if an
+  // answer is not taken in it, or if the registers wait for a part in the middle of a step or for the test of the fabric.
   localparam logic [4:0] Inside = 5'd5, Before = 5'd11;
 
   logic counted;
@@ -102,7 +102,7 @@ module unit_lite
       && !(state == RegCheck && `SMU.u_registers.u_csr.hold && `SMU.busy)
       && !(state == RegCheck && `SMU.u_registers.u_csr.enabling && `SMU.u_registers.u_csr.rings_ok && !`SMU.u_registers.u_csr.tried_q);
   assign left = busy ? 5'd6 - 5'(state) : '0;
-  // For the access that goes next; one access of the other kind may go before it.
+  // `rest`: cycles until the registers take the next access. If that access is of the other kind, the claims add its time.
   assign rest = left + 5'(answers == 2'd2);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

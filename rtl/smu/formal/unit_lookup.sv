@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unit lets through only a miss whose PTE is read back as it was seen, armed and for this unit (REQ: SMU-2, SMU-6), only a
-// free ring entry that is a frame (REQ: SMU-10), only a queue pair in use and not lost (REQ: SMU-7, SMU-13). The claims go by
-// what came over the bus.
+// A miss goes on only if its PTE is read again with the value seen, is armed, and names this unit (REQ: SMU-2, SMU-6). A free
+// ring entry is used only if it is well formed (REQ: SMU-10). A queue pair is used only if it is valid and not out of use
+// (REQ: SMU-7, SMU-13). The claims judge by what came over the bus.
 `include "claim.svh"
 
 module unit_lookup

@@ -7,7 +7,7 @@ package unit_pkg;
 `else
   localparam int unsigned Entries = 4, Harts = 2, Ports = 1, Devices = 2, Prefetch = 2, Updaters = 2;
 `ifdef CLAIMS_SIMULATED
-  localparam int unsigned Windows = 4;  // as many as the benches set
+  localparam int unsigned Windows = 4;  // as in the build CLAIMS of test_dv.py
 `else
   localparam int unsigned Windows = 2;
 `endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every accepted request is answered within a bound, whatever one device does (REQ: SMU-6, SMU-7, SMU-10). A miss leaves its
-// device soon after its time is over. Any other miss goes on, unless the unit waits for memory, where parts take turns, or
-// software holds the unit by a register access. The proof takes more than one step: from any state in which all claims hold, as
-// many cycles as the bound has.
+// device soon after its time is over. Any other miss goes on, except while the unit waits for memory (which its parts use in
+// turn), or while software holds the unit by a register access. The proof takes more than one step: from any state in which all
+// claims hold, as many cycles as the bound has.
 `include "claim.svh"
 
 module unit_progress
@@ -16,8 +16,8 @@ module unit_progress
   always_ff @(posedge clk_i) first <= 1'b0;
 
   // ---------------------------------------------------------------- time (REQ: SMU-7)
-  // How long an entry has been at its device after its limit, or after EXPIRE. The unit checks entries in turn, one per cycle, in
-  // three steps. `turn` is the number of cycles since the last check of this entry. A check that found nothing shows that its
+  // How long an entry has been at its device after its limit, or after EXPIRE. The unit checks entries in turn, one per cycle,
+  // in three steps. `turn` is the number of cycles since the last check of this entry. If a check found nothing, the entry's
   // time was not over.
   localparam int unsigned TimeWidth = 48;  // of trapless_smu_complete
   localparam int unsigned Late = Entries + 1;

@@ -164,8 +164,8 @@ module unit_windows
   assign s = d[device_t'(index)];
   assign known = {1'b0, `SMU.u_registers.u_windows.desc_q};
 
-  // A write to a descriptor's control register: what was compared so far, and what is being compared. It counts only if the bases
-  // are aligned and below 2^56, because other writes are refused anyway.
+  // A write to a descriptor's control register: what was compared so far, and what is being compared. The comparison counts only
+  // if the bases are aligned and below 2^56, because other writes are refused anyway.
   logic control, sq_span, cq_span, sq_bell_span, cq_bell_span, sound_parts;
   assign control = `SMU.u_registers.u_csr.write_q && `SMU.u_registers.u_csr.in_desc && `SMU.desc_field == '0 && index < 3'(Devices) && in_force
       && s.sq_base[63:56] == '0 && s.cq_base[63:56] == '0 && s.sq_base[11:0] == '0 && s.cq_base[11:0] == '0;

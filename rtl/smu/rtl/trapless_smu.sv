@@ -147,7 +147,8 @@ module trapless_smu
   localparam int unsigned Sources = Harts + Ports;
   localparam int unsigned Readers = 3 + Updaters;
   localparam int unsigned Writers = 2 + Updaters;
-  // The place of a part is its AXI identifier. Updaters come first, so that both halves of an exclusive pair have the same one.
+  // Numbers of the parts, which are their AXI identifiers. Updaters come first, so that both halves of an exclusive pair have the
+  // same identifier.
   localparam int unsigned RdUpdate = 0, RdLookup = Updaters, RdFree = Updaters + 1, RdComplete = Updaters + 2;
   localparam int unsigned WrUpdate = 0, WrCommand = Updaters, WrReturn = Updaters + 1;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers one PMSHR entry per cycle, to all its waiters (REQ: SMU-6), and refused requests beside it. No source gets both.
+// Answers one PMSHR entry per cycle, to all its waiters (REQ: SMU-6). In the same cycle it answers refused requests. No source
+// gets both answers.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_answer
@@ -13,7 +14,7 @@ module trapless_smu_answer
   input logic clk_i,
   input logic rst_ni,
   input entry_t [Entries-1:0] entry_i,
-  // Entries whose outcome is being written down.
+  // Entries whose outcome is being recorded.
   input logic [Updaters-1:0] update_valid_i,
   input logic [Updaters-1:0][SlotWidth-1:0] update_slot_i,
 

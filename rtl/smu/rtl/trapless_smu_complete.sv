@@ -169,7 +169,7 @@ module trapless_smu_complete
 
   always_ff @(posedge clk_i) begin
     if (data_valid_i) cqe_q <= data_i;
-    // One cycle old, which suffices: after its head has moved, the unit looks at a queue in any case.
+    // `expected_q` is one cycle old, which suffices: when the head of a queue has moved, the unit looks at the queue in any case.
     for (int unsigned i = 0; i < Devices; i++) expected_q[i] <= desc_i[i].cq_base[63:4] + {43'b0, desc_i[i].cq_head};
   end
 

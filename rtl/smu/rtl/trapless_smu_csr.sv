@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers of spec/smu.rdl behind the generated AXI4-Lite front. Identity, control, fences and counters are here, the others in
-// the parts that they belong to. A write that sets up a ring or a queue waits until no part is in the middle of a step, so no
-// part sees half a change. An access takes a few cycles: its data are gathered, merged and checked one after the other.
+// Registers of spec/smu.rdl behind the generated AXI4-Lite front. Identity, control, fences and counters are here; the other
+// registers are in the parts that they belong to. A write that sets up a ring or a queue waits until no part is in the middle
+// of a step, so no part sees half a change. An access takes a few cycles: its data are gathered, merged and checked one after
+// the other.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_csr
@@ -90,7 +91,8 @@ module trapless_smu_csr
   input logic [63:0] port_rdata_i,
   input logic [63:0] window_rdata_i,
   input logic locked_i,
-  // `quiet_i`: the NVMe side lets windows be set (REQ: SMU-15). The other two: this ring lies in a window, or needs none.
+  // `quiet_i`: the NVMe side lets windows be set (REQ: SMU-15). `free_inside_i`, `ret_inside_i`: the ring lies in a window, or
+  // needs none.
   input logic quiet_i,
   input logic free_inside_i,
   input logic ret_inside_i,
@@ -160,7 +162,7 @@ module trapless_smu_csr
   assign ring_write = base_write || is_q.free_size || is_q.ret_size;
   assign window_write = is_q.window || is_q.lock;
 
-  // Blocks are aligned to their size.
+  // The arrays of descriptors, ports and windows are aligned to their size, so index and field are bits of the offset.
   assign desc_index_o = word_q[6:4];
   assign desc_field_o = word_q[3:0];
   assign port_index_o = word_q[7:3];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Doorbells of one device (REQ: SMU-14): the newest tail and head that were not yet written, and one write under way. Newer
-// values replace older ones, so a part that rings never waits, whatever the device does. If a write fails or takes too long, the
-// device is lost. AXI does not allow the unit to withdraw the write: it stays until the device has answered it.
+// values replace older ones, so a part that rings never waits, whatever the device does. If a write fails or takes too long,
+// the device is lost: its descriptor goes out of use until RELEASE. AXI does not allow the unit to withdraw the write: it stays
+// until the device has answered it.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_doorbell

@@ -88,7 +88,7 @@ module trapless_smu_front
   assign req_o = req_i[sel_q];
   assign act_o = act_q;
   assign search_o = search_q;
-  // When a request is taken back, another may take its place at once. The unit looks at that one later.
+  // When a request is taken back, its source may show another request at once. The unit looks at the new request later.
   assign looked_at = (mine & valid_i) != '0 && stayed_q && req_o.id == id_q;
   assign source_o = mine & valid_i & ~abandon_i;
 

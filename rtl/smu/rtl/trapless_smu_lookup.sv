@@ -17,7 +17,7 @@ module trapless_smu_lookup
   input entry_t [Entries-1:0] entry_i,
   input desc_t [Devices-1:0] desc_i,
 
-  // a request is looked at, which may want an entry
+  // a request is looked at; it may need an entry
   input logic look_i,
   input logic allocate_i,
   input logic [SlotWidth-1:0] allocated_i,

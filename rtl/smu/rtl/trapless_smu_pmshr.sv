@@ -26,7 +26,7 @@ module trapless_smu_pmshr
   output logic hit_o,
   output logic free_o,
   // no entry can be allocated, perhaps for ever: misses that are over keep every entry, or misses that nobody waits for keep too
-  // many, with this device's among them (REQ: SMU-10)
+  // many entries and one of these misses is at the device of this request (REQ: SMU-10)
   output logic stuck_o,
   input logic act_i,
   input logic join_i,

@@ -16,7 +16,7 @@ module trapless_smu_update
   // Pairs that may fail before the unit gives up: `Attempts` for one entry, `Tries` for the test (a register access waits).
   parameter int unsigned Attempts = 256,
   parameter int unsigned Tries = 16,
-  // Gives each updater other pauses, so that two updaters do not make each other's pairs fail for ever.
+  // Gives each updater different pauses, so that two updaters do not make each other's pairs fail for ever.
   parameter int unsigned Index = 0,
   parameter int unsigned SlotWidth = $clog2(Entries)
 ) (

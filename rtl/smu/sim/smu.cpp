@@ -76,8 +76,8 @@ struct Smu {
   static constexpr int kNobody = -1, kMemory = SMU_DEVICES;
   int sender = kNobody, rung = kNobody;
   bool address_sent = false, data_sent = false;
-  // Doorbell writes that were under way when a register write was done. The register write is answered after them, because the
-  // model's doorbells take no time, and its tests do not look at RINGING.
+  // Doorbell writes that were under way when a register write was done. The register write is answered after them, because
+  // doorbells take no time in the reference model, and the tests that it shares with the RTL do not look at RINGING.
   uint32_t before = 0;
   bool answering = false;
 

@@ -28,7 +28,7 @@ class Group:
 
 @dataclass
 class Table:
-    """Delay or transition over load and input transition."""
+    """Delay or transition as a function of load and input transition."""
 
     loads: list[float]
     slews: list[float]

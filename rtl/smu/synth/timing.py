@@ -16,7 +16,7 @@ from rtl.smu.synth.liberty import Arc, Cell
 # Transition at pins and clocks in ns: typical for a gate that drives a few others.
 SLEW = 0.12
 RISE, FALL = 0, 1
-# Limit of pins that a gate drives itself. For more pins, buffers of this type drive as many each.
+# Limit of pins that a gate drives itself. A net to more pins gets buffers of the type BUFFER, which drive FANOUT pins each.
 FANOUT = 12
 BUFFER = "BUFX4"
 CAUSES = {"positive_unate": ((RISE,), (FALL,)), "negative_unate": ((FALL,), (RISE,)), "non_unate": ((RISE, FALL), (RISE, FALL))}

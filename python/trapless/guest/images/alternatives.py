@@ -2,8 +2,9 @@
 """Debian's alternatives. Maintainer scripts never run here, so the links that they would make (`libblas.so.3`, `awk`, `java`) are
 made from the text of the scripts.
 
-Understood are the commands `update-alternatives --install LINK NAME PATH PRIORITY [--slave LINK NAME PATH]...` of a `postinst`,
-with variables that the script sets to plain words, and in loops over plain words. Commands that are not understood are reported.
+This module understands the commands `update-alternatives --install LINK NAME PATH PRIORITY [--slave LINK NAME PATH]...` of a
+`postinst`, with variables that the script sets to plain words, and in loops over plain words. It reports commands that it does
+not understand.
 """
 
 from __future__ import annotations

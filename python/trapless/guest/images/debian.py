@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Debian packages for the guest, unpacked on the host and never run.
 
-`packages.lock` names each package file with its SHA-256: the same files wherever and whenever a guest is built, and no need
-of the mirror's index, which for hours may not fit its signature while the mirror is being updated. When a mirror no longer
-has a file (a point release replaced it), or the lock does not know a package, the index decides instead: today's versions.
+`packages.lock` names each package file with its SHA-256. So a guest has the same files wherever and whenever it is built, and
+the mirror's index is not needed. (While a mirror is being updated, its index may not fit the index's signature for hours.) If
+the mirror no longer has a file (a point release replaced it), or the lock does not know a package, the index gives today's
+versions instead.
 
     .trapless/venv/bin/python -m trapless.guest.images.debian [PACKAGE...]
 

@@ -26,7 +26,7 @@ RECIPE = "programs 1"
 SOURCES = {".c": "gcc", ".cc": "g++", ".cpp": "g++", ".cxx": "g++"}
 """Compilers by the suffix of a source file."""
 _FOLDERS = ("-I", "-isystem", "-idirafter", "-iquote", "-L")
-"""Options that name a folder: one of the host, or, for an absolute path that a package has, the package's."""
+"""Options that name a folder: a folder of the host, or the package's folder if the path is absolute and a package has it."""
 _CAUSE = r"\berror:|undefined reference|cannot find"
 
 
@@ -48,11 +48,11 @@ def compiler(arch: Arch, which: str = "gcc") -> str:
 
 def compile_program(name: str, sources: Iterable[Path], flags: tuple[str, ...] = (), packages: tuple[str, ...] = (),
                     arch: Arch = RISCV, folder: Path = Path()) -> Path:
-    """The program `name` of these files of C or C++, for the guest; kept by content, with the headers of the project's and the
-    user's. `flags` are the compiler's, relative paths in them begin at `folder`; headers and libraries (`-lNAME`) are also those
-    of Debian's `packages`.
+    """Compile these C or C++ files to the program `name` for the guest, and return its path. Programs are cached by the content
+    of the files and of the headers that belong to the project or the user. `flags` are options of the compiler; relative paths
+    in them begin at `folder`. Headers and libraries (`-lNAME`) of Debian's `packages` are found, too.
 
-    UserError has the compiler's first complaint.
+    If the compiler fails, UserError has its first complaint.
     """
     sources = tuple(sources)
     program = compiler(arch, max((SOURCES.get(source.suffix, "gcc") for source in sources), key="gcc g++".index))
@@ -87,10 +87,10 @@ def _included(program: str, sources: tuple[Path, ...], options: list[str]) -> se
 
 def _options(program: str, flags: tuple[str, ...], packages: tuple[str, ...], tree: Path | None, arch: Arch,
              folder: Path) -> tuple[list[str], list[str]]:
-    """The compiler's options, and libraries, which come behind the sources.
+    """Return the compiler's options, and the libraries, which come behind the sources.
 
-    A package's library is named by its file, for beside it lies the guest's C library, which is another one than the compiler's.
-    What the library wants of that one is there when the program runs.
+    A package's library is named by its file and not searched for: the guest's C library is in the same folder, and must not take
+    the place of the compiler's. Symbols that the package's library needs from the guest's C library exist when the program runs.
     """
     options, libraries, places = [], [], []
     if tree:

@@ -159,7 +159,10 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* Sum the threads' throughputs, each in its own time. In a short run the slowest ends alone; that must not count. */
+/*
+ * Sum the threads' throughputs, each measured in the thread's own time. In a short run, the slowest thread runs alone at the end,
+ * which must not lower the sum.
+ */
 static double ops_per_second(const struct worker *workers)
 {
 	double sum = 0;

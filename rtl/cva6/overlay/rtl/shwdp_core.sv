@@ -2,8 +2,8 @@
 // State of the core that the walker needs (spec/isa.md), the traps that end its wait, and the counters of misses.
 //
 // An interrupt ends a wait with a page fault, which load, store and fetch unit report as any other page fault. The access is
-// the next instruction to retire, so this fault is the next exception to be taken. There its cause is replaced by the cause of
-// the interrupt, as it was when the wait ended.
+// the next instruction to retire, so this fault is the next exception to be taken. When it leaves the commit stage, this module
+// replaces its cause by the cause of the interrupt, as it was when the wait ended.
 module shwdp_core
   import ariane_pkg::*;
   import shwdp_pkg::*;

@@ -19,20 +19,20 @@ module shwdp_wait
   input logic [PAddrWidth-1:0]     pte_addr_i,
   input riscv::pte_t               pte_i,
   input logic                      allow_i,      // PMP lets the walker read it
-  input logic                      walk_idle_i,  // no walk is under way; a new walk counts from 0
+  input logic                      walk_idle_i,  // no walk is under way; the next walk counts its answers `changed` from 0
 
   // The access.
   input logic             is_instr_i,
   input logic             is_store_i,
   input logic             lsu_next_i,      // the load or store is the oldest instruction
   input logic             lsu_waits_i,     // a load or store needs the walker; it may be older than the fetch
-  input riscv::priv_lvl_t priv_lvl_i,      // the hart's mode; under MPRV the access has another one
+  input riscv::priv_lvl_t priv_lvl_i,      // the hart's mode; under MPRV the access may have another mode
   input logic             mxr_i,
 
   input  to_walker_t   shwdp_i,
   output from_walker_t shwdp_o,
 
-  // To the walk: `serve_o` says that the entry is served, so the walk waits. The others give the result, for one cycle.
+  // To the walk: `serve_o` says that the entry is served, so the walk waits. The other outputs give the result, for one cycle.
   output logic        serve_o,
   output logic        entry_valid_o,
   output riscv::pte_t entry_o,
@@ -132,7 +132,7 @@ module shwdp_wait
         addr_q[level_i] <= pte_addr_i;
         pte_q           <= pte_i;
       end
-      // Every request has another number, so that an answer to an abandoned request is recognized.
+      // Every request has a new number, so that an answer to an abandoned request is recognized.
       if (state_q == Turn && state_d == Ask) id_q <= id_q + 1'b1;
       if (walk_idle_i) changed_q <= '0;
       else if (answered && shwdp_i.rsp.outcome == OutcomeChanged) changed_q <= changed_q + 1'b1;

@@ -2,8 +2,8 @@
 // Invalidation of single lines of the write-through data cache after another master has written to them in memory. The tags
 // are looked up on a read port of the cache's memory. Only a way that holds the line is invalidated: the miss unit's packet for
 // invalidation is put into the return path in a cycle in which nothing returns. A fill of the line that is in flight in the
-// cycle of the lookup may bring the old value. The miss unit gives it to the requester that waits for it, and does not keep
-// it. A line that is not cached takes two cycles.
+// cycle of the lookup may bring the old value. The miss unit gives this fill to the requester that waits for it, and does not
+// keep it. The lookup of a line that is not cached takes two cycles.
 module wt_dcache_inval
   import ariane_pkg::*;
   import wt_cache_pkg::*;

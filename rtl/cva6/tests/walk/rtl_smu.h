@@ -165,7 +165,7 @@ class Smu {
             if (reserved != (x.addr & ~7ull)) return;
             reserved = 0;
             x.resp = 1;
-            // This write installs an entry; it is not a mark.
+            // A write with these bits installs an entry, and does not set a mark.
             if ((x.data[0].first & PteV) && (x.data[0].first & 0xa)) w.installs++, w.step(Step::Entry);
         }
         for (unsigned i = 0; i < x.data.size(); i++) w.outside(x.addr + 8 * i, x.data[i].first, x.data[i].second);

@@ -14,7 +14,7 @@ static void interrupted(int n, int kind, int line, u64 latency, int behaviour) {
     u64 start = DEVICE[NOW];
     struct result r = run(USER, kinds[kind], at);
     u64 end = DEVICE[NOW];
-    if (kind == 1 || kind == 2) EQUAL(n, r.cause, STORE_FAULT);  // for D
+    if (kind == 1 || kind == 2) EQUAL(n, r.cause, STORE_FAULT);  // because D is clear
     else EQUAL(n, r.cause, USER_CALL);
     EQUAL(n, interrupts, before + 1);
     EQUAL(n, last_interrupt - (kind == 3 ? at : (u64)kinds[kind]) < 24, 1);

@@ -129,7 +129,7 @@ static u64 call(u64 number, u64 argument) {
     return a0;
 }
 
-// Functions to run there. Each accesses its page once.
+// Functions to run in another mode. Each accesses its page once.
 static __attribute__((noinline)) u64 load(u64 a) { return *(reg *)a; }
 static __attribute__((noinline)) u64 store(u64 a) { *(reg *)a = 77; return 0; }
 static __attribute__((noinline)) u64 add(u64 a) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four page table units on one SMU (walkers_tb.sv). They ask for the same page or for others, in the same cycle or at any
-// distance; one is interrupted or flushed meanwhile; the device fails; frames run out.
+// Four page table units on one SMU (walkers_tb.sv). They ask for the same page or for different pages, in the same cycle or any
+// number of cycles apart. In some cases one of them is interrupted or flushed, the device fails, or frames run out.
 //
 //   walkers [--seed N] [--seeded N]
 //

@@ -31,7 +31,8 @@ GROUPS = re.compile(r"(?<=\.)u_(?:registers|requests|rings|nvme|updaters|status|
 
 
 def plain(module: str) -> str:
-    """Plain name: trapless_smu_rr__front_pick for trapless_smu_rr$trapless_smu.u_front.u_pick; modules used once keep theirs."""
+    """Plain name: trapless_smu_rr__front_pick for trapless_smu_rr$trapless_smu.u_front.u_pick. Modules used once keep their
+    names."""
     kind, _, path = GROUPS.sub("", module).partition("$")
     if not path or path.count(".") == 1 and kind not in ("trapless_smu_fence", "trapless_smu_fifo", "trapless_smu_update"):
         return kind
