@@ -16,51 +16,53 @@ pub const ID_VERSION: Field = Field::new(32, 32);
 pub const CAP: u64 = 0x008;
 /// Reset value of [`CAP`].
 pub const CAP_RESET: u64 = 0x800;
-/// PMSHR entries.
+/// Number of PMSHR entries.
 pub const CAP_PMSHR: Field = Field::new(0, 8);
-/// Descriptors.
+/// Number of queue descriptors.
 pub const CAP_DESCRIPTORS: Field = Field::new(8, 8);
 /// Depth of the prefetch buffer, in frames.
 pub const CAP_PREFETCH: Field = Field::new(16, 8);
-/// Harts that may send requests.
+/// Number of harts that may send requests.
 pub const CAP_HARTS: Field = Field::new(24, 8);
 /// Socket number of this SMU.
 pub const CAP_SOCKET: Field = Field::new(32, 3);
-/// Software request ports; 0: none (REQ: SMU-11).
+/// Number of software request ports; 0 if there are none (REQ: SMU-11).
 pub const CAP_PORTS: Field = Field::new(40, 8);
-/// Windows; 0: none (REQ: SMU-15).
+/// Number of windows; 0 if there are none (REQ: SMU-15).
 pub const CAP_WINDOWS: Field = Field::new(48, 4);
 
 /// Control. RW.
 pub const CTRL: u64 = 0x010;
-/// 1: serve misses. Setting it fails (it stays 0, and STATUS.ERROR is set) when the return ring has no entries, when
-/// a ring lies in no window (REQ: SMU-15), or when the fabric does not take the accesses that update entries:
-/// exclusive pairs or atomic accesses (REQ: SMU-16). When it is cleared, new requests are answered failed(disabled),
-/// accepted requests go on, and the prefetched frames go to the return ring (REQ: SMU-5, SMU-6).
+/// 1: the SMU serves misses. Setting it fails (it stays 0, and STATUS.ERROR is set) when the return ring has no
+/// entries, when a ring lies in no window (REQ: SMU-15), or when the fabric does not take the accesses that update
+/// entries: exclusive pairs or atomic accesses (REQ: SMU-16). When it is cleared, new requests are answered
+/// failed(disabled), accepted requests go on, and the prefetched frames go to the return ring (REQ: SMU-5, SMU-6).
 pub const CTRL_ENABLE: Field = Field::new(0, 1);
 
 /// Status. RO.
 pub const STATUS: u64 = 0x018;
-/// CTRL.ENABLE in effect.
+/// 1: the SMU is enabled (CTRL.ENABLE).
 pub const STATUS_ENABLED: Field = Field::new(0, 1);
-/// No accepted request is live.
+/// 1: no miss is live, and no accepted request waits for an answer.
 pub const STATUS_IDLE: Field = Field::new(1, 1);
-/// No DMA outstanding: no command at a device, none quarantined.
+/// 1: no DMA is outstanding: no command is at a device or in quarantine.
 pub const STATUS_NO_DMA: Field = Field::new(2, 1);
-/// A bad configuration was written, a busy software request port was written (REQ: SMU-11), a free ring entry was
-/// malformed, a request named an address in no window (REQ: SMU-15), a doorbell write was not answered in time (REQ:
-/// SMU-14), or an access of the SMU met a bus error. Sticky; a write of CTRL with ENABLE = 0 while IDLE clears it.
+/// 1: a bad configuration was written, a busy software request port was written (REQ: SMU-11), a free ring entry was
+/// malformed, a request named an address in no window (REQ: SMU-15) or beyond 56 bits, a doorbell write was not
+/// answered in time (REQ: SMU-14), or an access of the SMU met a bus error. Sticky; a write of CTRL with ENABLE = 0
+/// while IDLE clears it.
 pub const STATUS_ERROR: Field = Field::new(3, 1);
-/// The SMU keeps no frame: prefetch buffer empty, nothing waits for the return ring.
+/// 1: the SMU keeps no frame: the prefetch buffer is empty, no PMSHR entry has a frame, and no frame waits for the
+/// return ring.
 pub const STATUS_NO_FRAMES: Field = Field::new(4, 1);
-/// PMSHR entries whose miss is not over.
+/// Number of PMSHR entries whose miss is not over.
 pub const STATUS_LIVE: Field = Field::new(8, 8);
-/// PMSHR entries in quarantine (REQ: SMU-7).
+/// Number of PMSHR entries in quarantine (REQ: SMU-7).
 pub const STATUS_QUARANTINED: Field = Field::new(16, 8);
 
 /// Command timeout. RW.
 pub const TIMEOUT: u64 = 0x040;
-/// Time limit of a command from doorbell to completion, in SMU clock cycles; 0: no limit. When it is over, the
+/// Time limit of a command from doorbell to completion, in SMU clock cycles; 0: no limit. When the time is over, the
 /// command's miss is answered failed(timeout). A new value holds for commands submitted after the write. The reset
 /// value comes from the platform.
 pub const TIMEOUT_CYCLES: Field = Field::new(0, 64);
@@ -69,7 +71,7 @@ pub const TIMEOUT_CYCLES: Field = Field::new(0, 64);
 pub const LAST_ERROR: u64 = 0x048;
 /// NVMe status field, without the phase bit, of the last completion that reported an error.
 pub const LAST_ERROR_STATUS: Field = Field::new(0, 16);
-/// Reason of the last failed answer, see formats.toml.
+/// Reason of the last failed answer (one of the reasons in formats.toml).
 pub const LAST_ERROR_REASON: Field = Field::new(16, 8);
 
 /// Window lock. RW.
@@ -80,24 +82,24 @@ pub const WINDOW_LOCK_LOCKED: Field = Field::new(0, 1);
 
 /// Interrupt enable. RW.
 pub const INT_ENABLE: u64 = 0x058;
-/// STATUS.ERROR.
+/// 1: interrupt while INT_CAUSE.ERROR is 1.
 pub const INT_ENABLE_ERROR: Field = Field::new(0, 1);
-/// Few frames in the free ring.
+/// 1: interrupt while INT_CAUSE.FRAMES_LOW is 1.
 pub const INT_ENABLE_FRAMES_LOW: Field = Field::new(1, 1);
-/// The return ring has entries.
+/// 1: interrupt while INT_CAUSE.RETURNED is 1.
 pub const INT_ENABLE_RETURNED: Field = Field::new(2, 1);
-/// A command has run out of time.
+/// 1: interrupt while INT_CAUSE.TIMEOUT is 1.
 pub const INT_ENABLE_TIMEOUT: Field = Field::new(3, 1);
 
 /// What is the case now, enabled or not. The output is high while one of them is, and is enabled. RW.
 pub const INT_CAUSE: u64 = 0x060;
-/// STATUS.ERROR is set.
+/// 1: STATUS.ERROR is set.
 pub const INT_CAUSE_ERROR: Field = Field::new(0, 1);
-/// CTRL.ENABLE is set, and FREE_TAIL - FREE_HEAD is less than FREE_LOW.
+/// 1: CTRL.ENABLE is set, and FREE_TAIL - FREE_HEAD is less than FREE_LOW.
 pub const INT_CAUSE_FRAMES_LOW: Field = Field::new(1, 1);
-/// RET_TAIL differs from RET_HEAD.
+/// 1: RET_TAIL differs from RET_HEAD.
 pub const INT_CAUSE_RETURNED: Field = Field::new(2, 1);
-/// A command has run out of time, by TIMEOUT or EXPIRE, since 1 was written here.
+/// 1: since software last wrote 1 here, a command has run out of time, because of TIMEOUT or EXPIRE.
 pub const INT_CAUSE_TIMEOUT: Field = Field::new(3, 1);
 
 /// Free ring base. RW.
@@ -108,23 +110,23 @@ pub const FREE_BASE_ADDRESS: Field = Field::new(0, 64);
 
 /// Free ring size. RW.
 pub const FREE_SIZE: u64 = 0x108;
-/// Entries: a power of two up to 2^31, or 0 for no ring. Written under the same condition as the base.
+/// Number of entries: a power of two up to 2^31, or 0 for no ring. Writable under the same condition as the base.
 pub const FREE_SIZE_ENTRIES: Field = Field::new(0, 32);
 
 /// Free ring head. RO.
 pub const FREE_HEAD: u64 = 0x110;
-/// Consumer index, free running, moved by the SMU. Prefetched entries count as consumed.
+/// Consumer index, free-running, moved by the SMU. Prefetched entries count as consumed.
 pub const FREE_HEAD_INDEX: Field = Field::new(0, 32);
 
 /// Free ring tail. RW.
 pub const FREE_TAIL: u64 = 0x118;
-/// Producer index, free running, moved by the OS. A value with which the ring would have more than ENTRIES entries is
-/// ignored, and STATUS.ERROR is set.
+/// Producer index, free-running, moved by the OS. A value with which the ring would have more than FREE_SIZE entries
+/// is ignored, and STATUS.ERROR is set.
 pub const FREE_TAIL_INDEX: Field = Field::new(0, 32);
 
 /// Frames given. RO.
 pub const FREE_USED: u64 = 0x120;
-/// Frames given to requests, free running.
+/// Number of frames given to requests, free-running.
 pub const FREE_USED_FRAMES: Field = Field::new(0, 32);
 
 /// Free ring low mark. RW.
@@ -140,17 +142,18 @@ pub const RET_BASE_ADDRESS: Field = Field::new(0, 64);
 
 /// Return ring size. RW.
 pub const RET_SIZE: u64 = 0x148;
-/// Entries: a power of two up to 2^31, or 0 for no ring. Written under the same condition as the base.
+/// Number of entries: a power of two up to 2^31, or 0 for no ring. Writable under the same condition as the base.
 pub const RET_SIZE_ENTRIES: Field = Field::new(0, 32);
 
 /// Return ring head. RW.
 pub const RET_HEAD: u64 = 0x150;
-/// Consumer index, free running, moved by the OS. A value outside head..tail is ignored, and STATUS.ERROR is set.
+/// Consumer index, free-running, moved by the OS. A value that is not in the range from the current head to the tail
+/// is ignored, and STATUS.ERROR is set.
 pub const RET_HEAD_INDEX: Field = Field::new(0, 32);
 
 /// Return ring tail. RO.
 pub const RET_TAIL: u64 = 0x158;
-/// Producer index, free running, moved by the SMU. While the ring is full, the SMU keeps the frame.
+/// Producer index, free-running, moved by the SMU. While the ring is full, the SMU keeps the frame that is to return.
 pub const RET_TAIL_INDEX: Field = Field::new(0, 32);
 
 /// Requests accepted. RO.
@@ -246,9 +249,9 @@ pub const WINDOW_LAST_GRANULE: Field = Field::new(12, 44);
 
 /// Window control. RW.
 pub const WINDOW_CTRL: u64 = 0x010;
-/// 1: page table entries, rings and queues may lie here.
+/// 1: page table entries, rings and queues may lie in this window.
 pub const WINDOW_CTRL_MEMORY: Field = Field::new(0, 1);
-/// 1: doorbells may lie here.
+/// 1: doorbells may lie in this window.
 pub const WINDOW_CTRL_DOORBELL: Field = Field::new(1, 1);
 
 /// Descriptor control. RW.
@@ -263,12 +266,12 @@ pub const DESC_CTRL_RINGING: Field = Field::new(1, 1);
 
 /// Submission queue base. RW.
 pub const DESC_SQ_BASE: u64 = 0x008;
-/// Physical address, a multiple of 4096. Writing resets the queue's indices and phase.
+/// Physical address, a multiple of 4096. Writing resets the indices and the phase of the queue pair.
 pub const DESC_SQ_BASE_ADDRESS: Field = Field::new(0, 64);
 
 /// Completion queue base. RW.
 pub const DESC_CQ_BASE: u64 = 0x010;
-/// Physical address, a multiple of 4096. Writing resets the queue's indices and phase.
+/// Physical address, a multiple of 4096. Writing resets the indices and the phase of the queue pair.
 pub const DESC_CQ_BASE_ADDRESS: Field = Field::new(0, 64);
 
 /// Submission queue doorbell. RW.
@@ -283,7 +286,8 @@ pub const DESC_CQ_DB_ADDRESS: Field = Field::new(0, 64);
 
 /// Queue depth. RW.
 pub const DESC_DEPTH: u64 = 0x028;
-/// Entries of both queues: PMSHR entries + 1 at least, 65536 at most. Writing resets the queue's indices and phase.
+/// Number of entries of each of the two queues: at least the number of PMSHR entries + 1, at most 65536. Writing
+/// resets the indices and the phase of the queue pair.
 pub const DESC_DEPTH_ENTRIES: Field = Field::new(0, 17);
 
 /// Namespace. RW.
@@ -293,36 +297,37 @@ pub const DESC_NSID_ID: Field = Field::new(0, 32);
 
 /// Blocks per page. RW.
 pub const DESC_BLOCKS: u64 = 0x038;
-/// log2 of namespace blocks in 4 KiB: 3 for 512-byte blocks, 0 for 4 KiB; 3 at most.
+/// log2 of the number of namespace blocks in 4 KiB: 3 for blocks of 512 bytes, 0 for blocks of 4 KiB; at most 3.
 pub const DESC_BLOCKS_LOG2: Field = Field::new(0, 4);
 
 /// Submission queue tail. RO.
 pub const DESC_SQ_TAIL: u64 = 0x040;
-/// Next entry that the SMU writes.
+/// Index of the next entry that the SMU writes.
 pub const DESC_SQ_TAIL_INDEX: Field = Field::new(0, 17);
 
 /// Completion queue head. RO.
 pub const DESC_CQ_HEAD: u64 = 0x048;
 /// Reset value of [`DESC_CQ_HEAD`].
 pub const DESC_CQ_HEAD_RESET: u64 = 0x80000000;
-/// Next entry that the SMU looks at.
+/// Index of the next entry that the SMU looks at.
 pub const DESC_CQ_HEAD_INDEX: Field = Field::new(0, 17);
 /// Phase bit that a new entry carries.
 pub const DESC_CQ_HEAD_PHASE: Field = Field::new(31, 1);
 
 /// Commands submitted. RO.
 pub const DESC_N_SUBMITTED: u64 = 0x050;
-/// Since reset.
+/// Number of commands submitted since reset.
 pub const DESC_N_SUBMITTED_COUNT: Field = Field::new(0, 64);
 
 /// Commands completed. RO.
 pub const DESC_N_COMPLETED: u64 = 0x058;
-/// Since reset, including commands that RELEASE has ended. Equal to N_SUBMITTED when no command is outstanding.
+/// Number of commands completed since reset, including commands that RELEASE has ended. Equal to N_SUBMITTED when no
+/// command is outstanding.
 pub const DESC_N_COMPLETED_COUNT: Field = Field::new(0, 64);
 
 /// Commands in quarantine. RO.
 pub const DESC_QUARANTINED: u64 = 0x060;
-/// Commands of the descriptor in quarantine (REQ: SMU-7).
+/// Number of commands of the descriptor in quarantine (REQ: SMU-7).
 pub const DESC_QUARANTINED_COUNT: Field = Field::new(0, 8);
 
 /// Release. WO.
@@ -335,11 +340,12 @@ pub const DESC_RELEASE_ANY: Field = Field::new(0, 64);
 
 /// Fence. RW.
 pub const DESC_FENCE: u64 = 0x070;
-/// Writing 1 begins a fence. The field reads 1 until every miss is over whose value seen names this descriptor and
-/// that began before the last such write (REQ: SMU-8). Writing 0 changes nothing.
+/// Writing 1 begins a fence. The fence waits for the misses that began before the last such write and whose value
+/// seen names this descriptor. The field reads 1 until all these misses are over (REQ: SMU-8). Writing 0 changes
+/// nothing.
 pub const DESC_FENCE_FENCE: Field = Field::new(0, 1);
-/// Writing 1 begins a drain. The field reads 1 as FENCE does, and also until no command of such a miss is at the
-/// device or in quarantine (REQ: SMU-8).
+/// Writing 1 begins a drain. The drain waits as a fence does, and also until no command of such a miss is at the
+/// device or in quarantine. The field reads 1 until the drain is over (REQ: SMU-8).
 pub const DESC_FENCE_DRAIN: Field = Field::new(1, 1);
 
 /// Expire. WO.
@@ -355,32 +361,33 @@ pub const PORT_PTE_ADDR_ADDRESS: Field = Field::new(0, 64);
 
 /// PMD address. RW.
 pub const PORT_PMD_ADDR: u64 = 0x008;
-/// Physical address of the entry above it, a multiple of 8.
+/// Physical address of the entry one level above the leaf entry, a multiple of 8.
 pub const PORT_PMD_ADDR_ADDRESS: Field = Field::new(0, 64);
 
 /// PUD address. RW.
 pub const PORT_PUD_ADDR: u64 = 0x010;
-/// Physical address of the entry above that, a multiple of 8.
+/// Physical address of the entry two levels above the leaf entry, a multiple of 8.
 pub const PORT_PUD_ADDR_ADDRESS: Field = Field::new(0, 64);
 
 /// Entry seen. RW.
 pub const PORT_ENTRY: u64 = 0x018;
-/// The armed entry that software saw; PTE.SOFT may have any value. A write starts the request; of two 32-bit writes,
-/// the write of the upper half does.
+/// The armed entry that software saw; PTE.SOFT may have any value. A write of the whole register or of its upper half
+/// starts the request.
 pub const PORT_ENTRY_VALUE: Field = Field::new(0, 64);
 
 /// Port status. RO.
 pub const PORT_STATUS: u64 = 0x020;
-/// The request is not answered yet.
+/// 1: the port's request is not answered yet.
 pub const PORT_STATUS_BUSY: Field = Field::new(0, 1);
-/// Outcome of the last request, see formats.toml; 0 while there is none.
+/// Outcome of the last request (one of the outcomes in formats.toml); 0 while there is none.
 pub const PORT_STATUS_OUTCOME: Field = Field::new(2, 2);
-/// Why it failed, see formats.toml; else 0.
+/// Why the last request failed (one of the reasons in formats.toml); 0 if it did not fail.
 pub const PORT_STATUS_REASON: Field = Field::new(8, 8);
 
 /// Answer. RO.
 pub const PORT_ANSWER: u64 = 0x028;
-/// The entry in the answer. Outcome done: as installed; changed: as it was found; failed: 0.
+/// The page table entry in the answer: with outcome done, as the SMU installed it; with changed, as the SMU found it;
+/// with failed, 0.
 pub const PORT_ANSWER_VALUE: Field = Field::new(0, 64);
 
 /// Windows: offset of the first.

@@ -17,72 +17,74 @@ package trapless_spec_pkg;
   // Capabilities. RO.
   localparam int unsigned REG_CAP = 32'h8;
   localparam logic [63:0] REG_CAP_RESET = 64'h800;
-  // PMSHR entries.
+  // Number of PMSHR entries.
   localparam int unsigned REG_CAP_PMSHR_LSB = 32'd0;
   localparam int unsigned REG_CAP_PMSHR_MSB = 32'd7;
-  // Descriptors.
+  // Number of queue descriptors.
   localparam int unsigned REG_CAP_DESCRIPTORS_LSB = 32'd8;
   localparam int unsigned REG_CAP_DESCRIPTORS_MSB = 32'd15;
   // Depth of the prefetch buffer, in frames.
   localparam int unsigned REG_CAP_PREFETCH_LSB = 32'd16;
   localparam int unsigned REG_CAP_PREFETCH_MSB = 32'd23;
-  // Harts that may send requests.
+  // Number of harts that may send requests.
   localparam int unsigned REG_CAP_HARTS_LSB = 32'd24;
   localparam int unsigned REG_CAP_HARTS_MSB = 32'd31;
   // Socket number of this SMU.
   localparam int unsigned REG_CAP_SOCKET_LSB = 32'd32;
   localparam int unsigned REG_CAP_SOCKET_MSB = 32'd34;
-  // Software request ports; 0: none (REQ: SMU-11).
+  // Number of software request ports; 0 if there are none (REQ: SMU-11).
   localparam int unsigned REG_CAP_PORTS_LSB = 32'd40;
   localparam int unsigned REG_CAP_PORTS_MSB = 32'd47;
-  // Windows; 0: none (REQ: SMU-15).
+  // Number of windows; 0 if there are none (REQ: SMU-15).
   localparam int unsigned REG_CAP_WINDOWS_LSB = 32'd48;
   localparam int unsigned REG_CAP_WINDOWS_MSB = 32'd51;
 
   // Control. RW.
   localparam int unsigned REG_CTRL = 32'h10;
-  // 1: serve misses. Setting it fails (it stays 0, and STATUS.ERROR is set) when the return ring has no entries, when
-  // a ring lies in no window (REQ: SMU-15), or when the fabric does not take the accesses that update entries:
-  // exclusive pairs or atomic accesses (REQ: SMU-16). When it is cleared, new requests are answered failed(disabled),
-  // accepted requests go on, and the prefetched frames go to the return ring (REQ: SMU-5, SMU-6).
+  // 1: the SMU serves misses. Setting it fails (it stays 0, and STATUS.ERROR is set) when the return ring has no
+  // entries, when a ring lies in no window (REQ: SMU-15), or when the fabric does not take the accesses that update
+  // entries: exclusive pairs or atomic accesses (REQ: SMU-16). When it is cleared, new requests are answered
+  // failed(disabled), accepted requests go on, and the prefetched frames go to the return ring (REQ: SMU-5, SMU-6).
   localparam int unsigned REG_CTRL_ENABLE_LSB = 32'd0;
   localparam int unsigned REG_CTRL_ENABLE_MSB = 32'd0;
   localparam int unsigned REG_CTRL_ENABLE_BIT = 32'd0;
 
   // Status. RO.
   localparam int unsigned REG_STATUS = 32'h18;
-  // CTRL.ENABLE in effect.
+  // 1: the SMU is enabled (CTRL.ENABLE).
   localparam int unsigned REG_STATUS_ENABLED_LSB = 32'd0;
   localparam int unsigned REG_STATUS_ENABLED_MSB = 32'd0;
   localparam int unsigned REG_STATUS_ENABLED_BIT = 32'd0;
-  // No accepted request is live.
+  // 1: no miss is live, and no accepted request waits for an answer.
   localparam int unsigned REG_STATUS_IDLE_LSB = 32'd1;
   localparam int unsigned REG_STATUS_IDLE_MSB = 32'd1;
   localparam int unsigned REG_STATUS_IDLE_BIT = 32'd1;
-  // No DMA outstanding: no command at a device, none quarantined.
+  // 1: no DMA is outstanding: no command is at a device or in quarantine.
   localparam int unsigned REG_STATUS_NO_DMA_LSB = 32'd2;
   localparam int unsigned REG_STATUS_NO_DMA_MSB = 32'd2;
   localparam int unsigned REG_STATUS_NO_DMA_BIT = 32'd2;
-  // A bad configuration was written, a busy software request port was written (REQ: SMU-11), a free ring entry was
-  // malformed, a request named an address in no window (REQ: SMU-15), a doorbell write was not answered in time (REQ:
-  // SMU-14), or an access of the SMU met a bus error. Sticky; a write of CTRL with ENABLE = 0 while IDLE clears it.
+  // 1: a bad configuration was written, a busy software request port was written (REQ: SMU-11), a free ring entry was
+  // malformed, a request named an address in no window (REQ: SMU-15) or beyond 56 bits, a doorbell write was not
+  // answered in time (REQ: SMU-14), or an access of the SMU met a bus error. Sticky; a write of CTRL with ENABLE = 0
+  // while IDLE clears it.
   localparam int unsigned REG_STATUS_ERROR_LSB = 32'd3;
   localparam int unsigned REG_STATUS_ERROR_MSB = 32'd3;
   localparam int unsigned REG_STATUS_ERROR_BIT = 32'd3;
-  // The SMU keeps no frame: prefetch buffer empty, nothing waits for the return ring.
+  // 1: the SMU keeps no frame: the prefetch buffer is empty, no PMSHR entry has a frame, and no frame waits for the
+  // return ring.
   localparam int unsigned REG_STATUS_NO_FRAMES_LSB = 32'd4;
   localparam int unsigned REG_STATUS_NO_FRAMES_MSB = 32'd4;
   localparam int unsigned REG_STATUS_NO_FRAMES_BIT = 32'd4;
-  // PMSHR entries whose miss is not over.
+  // Number of PMSHR entries whose miss is not over.
   localparam int unsigned REG_STATUS_LIVE_LSB = 32'd8;
   localparam int unsigned REG_STATUS_LIVE_MSB = 32'd15;
-  // PMSHR entries in quarantine (REQ: SMU-7).
+  // Number of PMSHR entries in quarantine (REQ: SMU-7).
   localparam int unsigned REG_STATUS_QUARANTINED_LSB = 32'd16;
   localparam int unsigned REG_STATUS_QUARANTINED_MSB = 32'd23;
 
   // Command timeout. RW.
   localparam int unsigned REG_TIMEOUT = 32'h40;
-  // Time limit of a command from doorbell to completion, in SMU clock cycles; 0: no limit. When it is over, the
+  // Time limit of a command from doorbell to completion, in SMU clock cycles; 0: no limit. When the time is over, the
   // command's miss is answered failed(timeout). A new value holds for commands submitted after the write. The reset
   // value comes from the platform.
   localparam int unsigned REG_TIMEOUT_CYCLES_LSB = 32'd0;
@@ -93,7 +95,7 @@ package trapless_spec_pkg;
   // NVMe status field, without the phase bit, of the last completion that reported an error.
   localparam int unsigned REG_LAST_ERROR_STATUS_LSB = 32'd0;
   localparam int unsigned REG_LAST_ERROR_STATUS_MSB = 32'd15;
-  // Reason of the last failed answer, see formats.toml.
+  // Reason of the last failed answer (one of the reasons in formats.toml).
   localparam int unsigned REG_LAST_ERROR_REASON_LSB = 32'd16;
   localparam int unsigned REG_LAST_ERROR_REASON_MSB = 32'd23;
 
@@ -107,38 +109,38 @@ package trapless_spec_pkg;
 
   // Interrupt enable. RW.
   localparam int unsigned REG_INT_ENABLE = 32'h58;
-  // STATUS.ERROR.
+  // 1: interrupt while INT_CAUSE.ERROR is 1.
   localparam int unsigned REG_INT_ENABLE_ERROR_LSB = 32'd0;
   localparam int unsigned REG_INT_ENABLE_ERROR_MSB = 32'd0;
   localparam int unsigned REG_INT_ENABLE_ERROR_BIT = 32'd0;
-  // Few frames in the free ring.
+  // 1: interrupt while INT_CAUSE.FRAMES_LOW is 1.
   localparam int unsigned REG_INT_ENABLE_FRAMES_LOW_LSB = 32'd1;
   localparam int unsigned REG_INT_ENABLE_FRAMES_LOW_MSB = 32'd1;
   localparam int unsigned REG_INT_ENABLE_FRAMES_LOW_BIT = 32'd1;
-  // The return ring has entries.
+  // 1: interrupt while INT_CAUSE.RETURNED is 1.
   localparam int unsigned REG_INT_ENABLE_RETURNED_LSB = 32'd2;
   localparam int unsigned REG_INT_ENABLE_RETURNED_MSB = 32'd2;
   localparam int unsigned REG_INT_ENABLE_RETURNED_BIT = 32'd2;
-  // A command has run out of time.
+  // 1: interrupt while INT_CAUSE.TIMEOUT is 1.
   localparam int unsigned REG_INT_ENABLE_TIMEOUT_LSB = 32'd3;
   localparam int unsigned REG_INT_ENABLE_TIMEOUT_MSB = 32'd3;
   localparam int unsigned REG_INT_ENABLE_TIMEOUT_BIT = 32'd3;
 
   // What is the case now, enabled or not. The output is high while one of them is, and is enabled. RW.
   localparam int unsigned REG_INT_CAUSE = 32'h60;
-  // STATUS.ERROR is set.
+  // 1: STATUS.ERROR is set.
   localparam int unsigned REG_INT_CAUSE_ERROR_LSB = 32'd0;
   localparam int unsigned REG_INT_CAUSE_ERROR_MSB = 32'd0;
   localparam int unsigned REG_INT_CAUSE_ERROR_BIT = 32'd0;
-  // CTRL.ENABLE is set, and FREE_TAIL - FREE_HEAD is less than FREE_LOW.
+  // 1: CTRL.ENABLE is set, and FREE_TAIL - FREE_HEAD is less than FREE_LOW.
   localparam int unsigned REG_INT_CAUSE_FRAMES_LOW_LSB = 32'd1;
   localparam int unsigned REG_INT_CAUSE_FRAMES_LOW_MSB = 32'd1;
   localparam int unsigned REG_INT_CAUSE_FRAMES_LOW_BIT = 32'd1;
-  // RET_TAIL differs from RET_HEAD.
+  // 1: RET_TAIL differs from RET_HEAD.
   localparam int unsigned REG_INT_CAUSE_RETURNED_LSB = 32'd2;
   localparam int unsigned REG_INT_CAUSE_RETURNED_MSB = 32'd2;
   localparam int unsigned REG_INT_CAUSE_RETURNED_BIT = 32'd2;
-  // A command has run out of time, by TIMEOUT or EXPIRE, since 1 was written here.
+  // 1: since software last wrote 1 here, a command has run out of time, because of TIMEOUT or EXPIRE.
   localparam int unsigned REG_INT_CAUSE_TIMEOUT_LSB = 32'd3;
   localparam int unsigned REG_INT_CAUSE_TIMEOUT_MSB = 32'd3;
   localparam int unsigned REG_INT_CAUSE_TIMEOUT_BIT = 32'd3;
@@ -152,26 +154,26 @@ package trapless_spec_pkg;
 
   // Free ring size. RW.
   localparam int unsigned REG_FREE_SIZE = 32'h108;
-  // Entries: a power of two up to 2^31, or 0 for no ring. Written under the same condition as the base.
+  // Number of entries: a power of two up to 2^31, or 0 for no ring. Writable under the same condition as the base.
   localparam int unsigned REG_FREE_SIZE_ENTRIES_LSB = 32'd0;
   localparam int unsigned REG_FREE_SIZE_ENTRIES_MSB = 32'd31;
 
   // Free ring head. RO.
   localparam int unsigned REG_FREE_HEAD = 32'h110;
-  // Consumer index, free running, moved by the SMU. Prefetched entries count as consumed.
+  // Consumer index, free-running, moved by the SMU. Prefetched entries count as consumed.
   localparam int unsigned REG_FREE_HEAD_INDEX_LSB = 32'd0;
   localparam int unsigned REG_FREE_HEAD_INDEX_MSB = 32'd31;
 
   // Free ring tail. RW.
   localparam int unsigned REG_FREE_TAIL = 32'h118;
-  // Producer index, free running, moved by the OS. A value with which the ring would have more than ENTRIES entries
+  // Producer index, free-running, moved by the OS. A value with which the ring would have more than FREE_SIZE entries
   // is ignored, and STATUS.ERROR is set.
   localparam int unsigned REG_FREE_TAIL_INDEX_LSB = 32'd0;
   localparam int unsigned REG_FREE_TAIL_INDEX_MSB = 32'd31;
 
   // Frames given. RO.
   localparam int unsigned REG_FREE_USED = 32'h120;
-  // Frames given to requests, free running.
+  // Number of frames given to requests, free-running.
   localparam int unsigned REG_FREE_USED_FRAMES_LSB = 32'd0;
   localparam int unsigned REG_FREE_USED_FRAMES_MSB = 32'd31;
 
@@ -190,19 +192,21 @@ package trapless_spec_pkg;
 
   // Return ring size. RW.
   localparam int unsigned REG_RET_SIZE = 32'h148;
-  // Entries: a power of two up to 2^31, or 0 for no ring. Written under the same condition as the base.
+  // Number of entries: a power of two up to 2^31, or 0 for no ring. Writable under the same condition as the base.
   localparam int unsigned REG_RET_SIZE_ENTRIES_LSB = 32'd0;
   localparam int unsigned REG_RET_SIZE_ENTRIES_MSB = 32'd31;
 
   // Return ring head. RW.
   localparam int unsigned REG_RET_HEAD = 32'h150;
-  // Consumer index, free running, moved by the OS. A value outside head..tail is ignored, and STATUS.ERROR is set.
+  // Consumer index, free-running, moved by the OS. A value that is not in the range from the current head to the tail
+  // is ignored, and STATUS.ERROR is set.
   localparam int unsigned REG_RET_HEAD_INDEX_LSB = 32'd0;
   localparam int unsigned REG_RET_HEAD_INDEX_MSB = 32'd31;
 
   // Return ring tail. RO.
   localparam int unsigned REG_RET_TAIL = 32'h158;
-  // Producer index, free running, moved by the SMU. While the ring is full, the SMU keeps the frame.
+  // Producer index, free-running, moved by the SMU. While the ring is full, the SMU keeps the frame that is to
+  // return.
   localparam int unsigned REG_RET_TAIL_INDEX_LSB = 32'd0;
   localparam int unsigned REG_RET_TAIL_INDEX_MSB = 32'd31;
 
@@ -322,11 +326,11 @@ package trapless_spec_pkg;
 
   // Window control. RW.
   localparam int unsigned WINDOW_CTRL = 32'h10;
-  // 1: page table entries, rings and queues may lie here.
+  // 1: page table entries, rings and queues may lie in this window.
   localparam int unsigned WINDOW_CTRL_MEMORY_LSB = 32'd0;
   localparam int unsigned WINDOW_CTRL_MEMORY_MSB = 32'd0;
   localparam int unsigned WINDOW_CTRL_MEMORY_BIT = 32'd0;
-  // 1: doorbells may lie here.
+  // 1: doorbells may lie in this window.
   localparam int unsigned WINDOW_CTRL_DOORBELL_LSB = 32'd1;
   localparam int unsigned WINDOW_CTRL_DOORBELL_MSB = 32'd1;
   localparam int unsigned WINDOW_CTRL_DOORBELL_BIT = 32'd1;
@@ -352,13 +356,13 @@ package trapless_spec_pkg;
 
   // Submission queue base. RW.
   localparam int unsigned DESC_SQ_BASE = 32'h8;
-  // Physical address, a multiple of 4096. Writing resets the queue's indices and phase.
+  // Physical address, a multiple of 4096. Writing resets the indices and the phase of the queue pair.
   localparam int unsigned DESC_SQ_BASE_ADDRESS_LSB = 32'd0;
   localparam int unsigned DESC_SQ_BASE_ADDRESS_MSB = 32'd63;
 
   // Completion queue base. RW.
   localparam int unsigned DESC_CQ_BASE = 32'h10;
-  // Physical address, a multiple of 4096. Writing resets the queue's indices and phase.
+  // Physical address, a multiple of 4096. Writing resets the indices and the phase of the queue pair.
   localparam int unsigned DESC_CQ_BASE_ADDRESS_LSB = 32'd0;
   localparam int unsigned DESC_CQ_BASE_ADDRESS_MSB = 32'd63;
 
@@ -376,7 +380,8 @@ package trapless_spec_pkg;
 
   // Queue depth. RW.
   localparam int unsigned DESC_DEPTH = 32'h28;
-  // Entries of both queues: PMSHR entries + 1 at least, 65536 at most. Writing resets the queue's indices and phase.
+  // Number of entries of each of the two queues: at least the number of PMSHR entries + 1, at most 65536. Writing
+  // resets the indices and the phase of the queue pair.
   localparam int unsigned DESC_DEPTH_ENTRIES_LSB = 32'd0;
   localparam int unsigned DESC_DEPTH_ENTRIES_MSB = 32'd16;
 
@@ -388,20 +393,20 @@ package trapless_spec_pkg;
 
   // Blocks per page. RW.
   localparam int unsigned DESC_BLOCKS = 32'h38;
-  // log2 of namespace blocks in 4 KiB: 3 for 512-byte blocks, 0 for 4 KiB; 3 at most.
+  // log2 of the number of namespace blocks in 4 KiB: 3 for blocks of 512 bytes, 0 for blocks of 4 KiB; at most 3.
   localparam int unsigned DESC_BLOCKS_LOG2_LSB = 32'd0;
   localparam int unsigned DESC_BLOCKS_LOG2_MSB = 32'd3;
 
   // Submission queue tail. RO.
   localparam int unsigned DESC_SQ_TAIL = 32'h40;
-  // Next entry that the SMU writes.
+  // Index of the next entry that the SMU writes.
   localparam int unsigned DESC_SQ_TAIL_INDEX_LSB = 32'd0;
   localparam int unsigned DESC_SQ_TAIL_INDEX_MSB = 32'd16;
 
   // Completion queue head. RO.
   localparam int unsigned DESC_CQ_HEAD = 32'h48;
   localparam logic [63:0] DESC_CQ_HEAD_RESET = 64'h80000000;
-  // Next entry that the SMU looks at.
+  // Index of the next entry that the SMU looks at.
   localparam int unsigned DESC_CQ_HEAD_INDEX_LSB = 32'd0;
   localparam int unsigned DESC_CQ_HEAD_INDEX_MSB = 32'd16;
   // Phase bit that a new entry carries.
@@ -411,19 +416,20 @@ package trapless_spec_pkg;
 
   // Commands submitted. RO.
   localparam int unsigned DESC_N_SUBMITTED = 32'h50;
-  // Since reset.
+  // Number of commands submitted since reset.
   localparam int unsigned DESC_N_SUBMITTED_COUNT_LSB = 32'd0;
   localparam int unsigned DESC_N_SUBMITTED_COUNT_MSB = 32'd63;
 
   // Commands completed. RO.
   localparam int unsigned DESC_N_COMPLETED = 32'h58;
-  // Since reset, including commands that RELEASE has ended. Equal to N_SUBMITTED when no command is outstanding.
+  // Number of commands completed since reset, including commands that RELEASE has ended. Equal to N_SUBMITTED when no
+  // command is outstanding.
   localparam int unsigned DESC_N_COMPLETED_COUNT_LSB = 32'd0;
   localparam int unsigned DESC_N_COMPLETED_COUNT_MSB = 32'd63;
 
   // Commands in quarantine. RO.
   localparam int unsigned DESC_QUARANTINED = 32'h60;
-  // Commands of the descriptor in quarantine (REQ: SMU-7).
+  // Number of commands of the descriptor in quarantine (REQ: SMU-7).
   localparam int unsigned DESC_QUARANTINED_COUNT_LSB = 32'd0;
   localparam int unsigned DESC_QUARANTINED_COUNT_MSB = 32'd7;
 
@@ -438,13 +444,14 @@ package trapless_spec_pkg;
 
   // Fence. RW.
   localparam int unsigned DESC_FENCE = 32'h70;
-  // Writing 1 begins a fence. The field reads 1 until every miss is over whose value seen names this descriptor and
-  // that began before the last such write (REQ: SMU-8). Writing 0 changes nothing.
+  // Writing 1 begins a fence. The fence waits for the misses that began before the last such write and whose value
+  // seen names this descriptor. The field reads 1 until all these misses are over (REQ: SMU-8). Writing 0 changes
+  // nothing.
   localparam int unsigned DESC_FENCE_FENCE_LSB = 32'd0;
   localparam int unsigned DESC_FENCE_FENCE_MSB = 32'd0;
   localparam int unsigned DESC_FENCE_FENCE_BIT = 32'd0;
-  // Writing 1 begins a drain. The field reads 1 as FENCE does, and also until no command of such a miss is at the
-  // device or in quarantine (REQ: SMU-8).
+  // Writing 1 begins a drain. The drain waits as a fence does, and also until no command of such a miss is at the
+  // device or in quarantine. The field reads 1 until the drain is over (REQ: SMU-8).
   localparam int unsigned DESC_FENCE_DRAIN_LSB = 32'd1;
   localparam int unsigned DESC_FENCE_DRAIN_MSB = 32'd1;
   localparam int unsigned DESC_FENCE_DRAIN_BIT = 32'd1;
@@ -469,39 +476,40 @@ package trapless_spec_pkg;
 
   // PMD address. RW.
   localparam int unsigned PORT_PMD_ADDR = 32'h8;
-  // Physical address of the entry above it, a multiple of 8.
+  // Physical address of the entry one level above the leaf entry, a multiple of 8.
   localparam int unsigned PORT_PMD_ADDR_ADDRESS_LSB = 32'd0;
   localparam int unsigned PORT_PMD_ADDR_ADDRESS_MSB = 32'd63;
 
   // PUD address. RW.
   localparam int unsigned PORT_PUD_ADDR = 32'h10;
-  // Physical address of the entry above that, a multiple of 8.
+  // Physical address of the entry two levels above the leaf entry, a multiple of 8.
   localparam int unsigned PORT_PUD_ADDR_ADDRESS_LSB = 32'd0;
   localparam int unsigned PORT_PUD_ADDR_ADDRESS_MSB = 32'd63;
 
   // Entry seen. RW.
   localparam int unsigned PORT_ENTRY = 32'h18;
-  // The armed entry that software saw; PTE.SOFT may have any value. A write starts the request; of two 32-bit writes,
-  // the write of the upper half does.
+  // The armed entry that software saw; PTE.SOFT may have any value. A write of the whole register or of its upper
+  // half starts the request.
   localparam int unsigned PORT_ENTRY_VALUE_LSB = 32'd0;
   localparam int unsigned PORT_ENTRY_VALUE_MSB = 32'd63;
 
   // Port status. RO.
   localparam int unsigned PORT_STATUS = 32'h20;
-  // The request is not answered yet.
+  // 1: the port's request is not answered yet.
   localparam int unsigned PORT_STATUS_BUSY_LSB = 32'd0;
   localparam int unsigned PORT_STATUS_BUSY_MSB = 32'd0;
   localparam int unsigned PORT_STATUS_BUSY_BIT = 32'd0;
-  // Outcome of the last request, see formats.toml; 0 while there is none.
+  // Outcome of the last request (one of the outcomes in formats.toml); 0 while there is none.
   localparam int unsigned PORT_STATUS_OUTCOME_LSB = 32'd2;
   localparam int unsigned PORT_STATUS_OUTCOME_MSB = 32'd3;
-  // Why it failed, see formats.toml; else 0.
+  // Why the last request failed (one of the reasons in formats.toml); 0 if it did not fail.
   localparam int unsigned PORT_STATUS_REASON_LSB = 32'd8;
   localparam int unsigned PORT_STATUS_REASON_MSB = 32'd15;
 
   // Answer. RO.
   localparam int unsigned PORT_ANSWER = 32'h28;
-  // The entry in the answer. Outcome done: as installed; changed: as it was found; failed: 0.
+  // The page table entry in the answer: with outcome done, as the SMU installed it; with changed, as the SMU found
+  // it; with failed, 0.
   localparam int unsigned PORT_ANSWER_VALUE_LSB = 32'd0;
   localparam int unsigned PORT_ANSWER_VALUE_MSB = 32'd63;
 
