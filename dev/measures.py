@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from trapless.base.cache import CACHE
@@ -43,7 +44,7 @@ class Session:
         if name not in self._records:
             CACHE.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-                # Recording traces takes an hour, so the user must start it.
+                # Recording traces takes minutes and installs packages, so the user must start it.
                 kept = None if EXPERIMENTS[name].guest else traces.FOLDER
                 setup = Setup(Path(folder), quick=self.quick, traces=kept)
                 if EXPERIMENTS[name].guest:
@@ -326,6 +327,54 @@ def aspf_ours_jain(session: Session) -> float:
     return min(record["jain"] for record in session.experiment("aspf-beyond") if record["policy"] == aspf.OURS)
 
 
+def aspf_ours_over_rivals(session: Session) -> float:
+    """Lowest lead of our policy over the best other policy, in points of time."""
+    return min(saved[aspf.OURS] - max(saved[policy] for policy in saved if policy not in (aspf.OURS, aspf.BOUND))
+               for saved in _saved(session))
+
+
+def aspf_ours_to_bound(session: Session) -> float:
+    """Lowest share of the time that our policy saves in the time that the offline bound saves, in percent."""
+    return min(100 * saved[aspf.OURS] / saved[aspf.BOUND] for saved in _saved(session))
+
+
+def _saved(session: Session) -> list[dict[str, float]]:
+    """Return the time that each policy saves, in percent of sync's time, for each mix."""
+    found: dict[str, dict[str, float]] = {}
+    for record in session.experiment("aspf-beyond"):
+        found.setdefault(record["mix"], {})[record["policy"]] = record.get("time_s_less", 0.0)
+    return list(found.values())
+
+
+def aspf_chains_accesses(session: Session) -> float:
+    """Largest difference from the paper in fewer accesses of the ULL device, on chains, in points."""
+    return _farthest(session, "faults_less", "paper_faults_less")
+
+
+def aspf_chains_switches(session: Session) -> float:
+    """Largest difference from the paper in fewer context switches, on chains, in points."""
+    return _farthest(session, "context_switches_less", "paper_context_switches_less")
+
+
+def aspf_chains_useful(session: Session) -> float:
+    """Difference from the paper in useful prefetches from sets, on chains, in points."""
+    return _farthest(session, "set_useful_share", "paper_useful")
+
+
+def _farthest(session: Session, ours: str, papers: str) -> float:
+    return max(abs(record[ours] - record[papers]) for record in session.experiment("aspf-chains")
+               if record[papers] is not None and record.get(ours) is not None)
+
+
+def aspf_chains_order(session: Session) -> float:
+    """Lowest lead in the order sync, agg, virt, aspf, aspf-star by time on chains, in points, without the lead of aspf-star."""
+    found: dict[str, dict[str, float]] = {}
+    for record in session.experiment("aspf-chains"):
+        found.setdefault(record["mix"], {})[record["policy"]] = record.get("time_s_less", 0.0)
+    order = (aspf.BASELINE, aspf.AGG, aspf.VIRT, "aspf")
+    return min(saved[after] - saved[before] for saved in found.values() for before, after in pairwise(order))
+
+
 def aspf_sync_loss(session: Session) -> float:
     """Largest percentage by which waiting is slower than switching, with slow devices."""
     return max(-record["time_s_less"] for record in session.experiment("aspf-slow-device") if record["policy"] == aspf.BASELINE)
@@ -350,13 +399,13 @@ def aspf_switches_less(session: Session) -> float:
 
 
 def aspf_replayed(_session: Session) -> float:
-    """Million accesses of Mix3 that the simulator replays per second of CPU time."""
-    return capacity.replayed()
+    """Million accesses of Mix3 that the simulator replays per second of CPU time, with the slowest order of replacement."""
+    return min(capacity.replayed().values())
 
 
 def aspf_memory_growth(session: Session) -> float:
-    """Additional memory in MiB for a trace that is eight times as long."""
-    return capacity.growth(16 if session.quick else 128)
+    """Additional memory in MiB for a trace that is eight times as long, with the order of replacement that needs most."""
+    return max(capacity.growth(16 if session.quick else 128).values())
 
 
 def _stc_figures(session: Session) -> list[dict]:
@@ -393,7 +442,8 @@ MEASURES: dict[str, Callable[[Session], float]] = {
                     large_host_seconds, large_host_memory, large_disk,
                     rtl_request_to_doorbell, rtl_completion_to_answer, rtl_cycles_per_miss, rtl_outside, rtl_error_osdp,
                     rtl_error_others, rtl_error_smu, aspf_least_lead, aspf_least_lead_accesses, aspf_ours_points,
-                    aspf_ours_jain, aspf_sync_loss, aspf_adaptive_loss, aspf_sync_gain, aspf_switches_less,
-                    aspf_replayed, aspf_memory_growth,
+                    aspf_ours_over_rivals, aspf_ours_to_bound, aspf_ours_jain, aspf_chains_order, aspf_chains_accesses,
+                    aspf_chains_switches, aspf_chains_useful, aspf_sync_loss, aspf_adaptive_loss, aspf_sync_gain,
+                    aspf_switches_less, aspf_replayed, aspf_memory_growth,
                     stc_least_lead, stc_worst_fault, stc_worst_cost)
 }

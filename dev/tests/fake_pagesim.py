@@ -12,6 +12,7 @@ import time
 import tomllib
 from pathlib import Path
 
+TYPES = {"name": str, "trace": str, "intense": bool, "scattered": int}
 config_file = Path(sys.argv[2])
 config = tomllib.loads(config_file.read_text())
 policy, log = config["policy"], Path(os.environ["FAKE_LOG"])
@@ -23,6 +24,9 @@ print("500.0 k of 1.0 M accesses, 1 s left", file=sys.stderr, flush=True)
 while policy == "hang" and log.with_suffix(".hang").exists():
     time.sleep(0.05)
 for process in config["process"]:
+    for key, value in process.items():
+        if type(value) is not TYPES[key]:
+            sys.exit(f"trapless-pagesim: {config_file}: {key}: invalid type: {value!r}, expected {TYPES[key].__name__}")
     Path(process["trace"]).read_bytes()
 
 gain = {"sync": 0, "async": -30, "virt": 6, "agg": 3, "aspf": 9, "aspf-star": 12, "foresight": 15}.get(policy, 1)

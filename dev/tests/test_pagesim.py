@@ -24,7 +24,7 @@ from trapless.study.experiment import Experiment
 from trapless.sweeps import simulated as sweep
 
 from dev import measures
-from studies.aspf import STUDY, literal, paper
+from studies.aspf import STUDY, paper
 from studies.aspf import figures as aspf
 from studies.aspf import orders as aspf_orders
 
@@ -49,7 +49,7 @@ def recorded(tmp_path: Path) -> Path:
     """Return a folder with traces of all programs; tensorflow has the smallest working set."""
     folder = tmp_path / "traces"
     folder.mkdir()
-    for number, name in enumerate([*PROGRAMS, *(f"chains-{name}" for name in paper.mixes()["mix6"])]):
+    for number, name in enumerate([*PROGRAMS, *(f"chains-{name}" for name in PROGRAMS)]):
         (folder / f"{name}.trace").write_text(name)
         pages = 77 if name == "tensorflow" else 100 + number
         (folder / f"{name}.trace.json").write_text(json.dumps(
@@ -221,7 +221,7 @@ def test_figures(name: str, log: Path, recorded: Path, tmp_path: Path, shared: P
     records = json.loads((out / "results.json").read_text())
     rows = (out / "results.md").read_text().splitlines()
     assert len(rows) > 3
-    frames = paper.FRAMES if name in literal.EXPERIMENTS else 77
+    frames = paper.FRAMES if name.startswith(("aspf-chains", "aspf-labels")) else 77
     assert name == "aspf-memory" or all(entry.get("frames", frames) == frames for entry in records)
     entry = STUDY.experiments[name]
     for drawn in entry.plots:
@@ -305,8 +305,18 @@ def test_measures() -> None:
     sync = {"mix": "mix3", "policy": "sync", "latency_us": 3.0}
     session._records = {
         "aspf-6a": [sync, run("mix3", "virt", 9), run("mix3", "agg", 1), run("mix3", "aspf", 13), run("mix3", "aspf-star", 12)],
-        "aspf-beyond": [run("mix3", "foresight", 0, points_over_star=points, jain=0.99 + points / 1000)
-                        for points in (4.0, 1.0, 2.5, 3.0)],
+        "aspf-beyond": [run(mix, policy, less, points_over_star=points, jain=0.99 + points / 1000)
+                        for mix, policy, less, points in (
+                            ("mix3", "foresight", 30, 4.0), ("mix4", "foresight", 20, 1.0), ("mix5", "foresight", 9, 2.5),
+                            ("mix6", "foresight", 25, 3.0), ("mix3", "leap", 28, 0), ("mix4", "virt", 17, 0),
+                            ("mix5", "leap", 10, 0), ("mix6", "agg", 1, 0), ("mix3", "optimum", 40, 0),
+                            ("mix4", "optimum", 40, 0), ("mix5", "optimum", 12, 0), ("mix6", "optimum", 50, 0))],
+        "aspf-chains": [{**run("mix6", policy, less, context_switches_less=switches, set_useful_share=useful),
+                         "paper_faults_less": None if policy == "sync" else 4.0,
+                         "paper_context_switches_less": None if policy == "sync" else 21.0, "paper_useful": paper}
+                        for policy, less, switches, useful, paper in (
+                            ("sync", 0, 0.0, None, None), ("agg", 3, 20.0, None, None), ("virt", 5, 23.5, None, None),
+                            ("aspf", 9, 21.0, 50.0, None), ("aspf-star", 8.5, 21.0, 56.0, 54.5))],
         "aspf-slow-device": [{**sync, "policy": "async"}, run("mix3", "sync", -20), run("mix3", "adaptive", -0.5),
                              run("mix6", "async", 0), run("mix6", "sync", 25), run("mix6", "adaptive", 22)]}
     session._records["aspf-6c"] = session._records["aspf-6a"]
@@ -317,6 +327,8 @@ def test_measures() -> None:
     found = {name: measure(session) for name, measure in measures.MEASURES.items()
              if name.startswith("aspf_") and name not in timed}
     assert found == {"aspf_least_lead": 3, "aspf_least_lead_accesses": 1.5, "aspf_ours_points": 2.5, "aspf_ours_jain": 0.991,
+                     "aspf_ours_over_rivals": -1, "aspf_ours_to_bound": 50, "aspf_chains_order": 2,
+                     "aspf_chains_accesses": 2.5, "aspf_chains_switches": 2.5, "aspf_chains_useful": 1.5,
                      "aspf_sync_loss": 20, "aspf_adaptive_loss": 3, "aspf_sync_gain": 19, "aspf_switches_less": 26}
 
 

@@ -3,6 +3,7 @@
 
 from trapless.study.experiment import Study
 
-from studies.aspf import figures, literal
+from studies.aspf import figures, literal, readings
 
-STUDY = Study("ASPF: Exploring Synchronous Page Fault Handling", {**figures.EXPERIMENTS, **literal.EXPERIMENTS}, 30)
+STUDY = Study("ASPF: Exploring Synchronous Page Fault Handling",
+              figures.EXPERIMENTS | literal.EXPERIMENTS | readings.EXPERIMENTS, 30)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the paging simulator itself takes: accesses a second of one core, and whether memory grows with the traces."""
+"""Speed and memory of the paging simulator with each order of replacement: accesses per second of one core, and whether memory
+grows with the traces."""
 
 from __future__ import annotations
 
@@ -16,23 +17,27 @@ from trapless.pagesim import runs, traces
 
 from studies.aspf import paper
 
+ORDERS = ("lru", "fifo", "clock", "two-lists", "mglru", "clock-pro", "arc", "s3-fifo", "virtual-time")
+"""All orders of replacement (machine/crates/pagesim/src/replacement)."""
+PAGES = 4096
+"""Footprint of the traces of `growth` in pages. It is twice the memory, so with most orders each access misses."""
 _POLL_SECONDS = 0.02
 
-PAGES = 4096
-"""Footprint of the made traces, twice the memory: every round misses every page."""
 
-
-def replayed(folder: Path | None = None) -> float:
-    """Million accesses a second of CPU time: Mix3, waiting alone, memory by the paper's rule."""
+def replayed(folder: Path | None = None) -> dict[str, float]:
+    """Return the accesses of Mix3 that are simulated per second of CPU time, in millions, for each order of replacement. The
+    policy is `sync`, and memory has the size by the paper's rule."""
     found = traces.find(paper.mixes()["mix6"], folder)
     used = [found[name] for name in paper.mixes()["mix3"]]
-    seconds, _ = _run({"policy": "sync", "memory.frames": paper.frames(found),
-                       "process": [{"name": trace.name, "trace": str(trace.path)} for trace in used]})
-    return sum(trace.accesses for trace in used) / 1e6 / seconds
+    values = {"policy": "sync", "memory.frames": paper.frames(found),
+              "process": [{"name": trace.name, "trace": str(trace.path)} for trace in used]}
+    accesses = sum(trace.accesses for trace in used) / 1e6
+    return {order: accesses / _run(values | {"memory.replacement": order})[0] for order in ORDERS}
 
 
-def growth(rounds: int) -> float:
-    """MiB that a trace of eight times as many rounds over the same pages takes more than one of `rounds`."""
+def growth(rounds: int) -> dict[str, float]:
+    """Return the additional memory in MiB for a trace that is eight times as long as one of `rounds` rounds over the same pages,
+    for each order of replacement."""
     with tempfile.TemporaryDirectory() as folder:
         peaks = []
         for times in (rounds, 8 * rounds):
@@ -42,9 +47,9 @@ def growth(rounds: int) -> float:
                 for _ in range(times):
                     file.write(lines)
             subprocess.run([build.pagesim(), "import", text, "--out", trace], check=True, capture_output=True)
-            loop = {"name": "loop", "trace": str(trace)}
-            peaks.append(_run({"policy": "sync", "memory.frames": PAGES // 2, "process": [loop]})[1])
-    return peaks[1] - peaks[0]
+            values = {"policy": "sync", "memory.frames": PAGES // 2, "process": [{"name": "loop", "trace": str(trace)}]}
+            peaks.append({order: _run(values | {"memory.replacement": order})[1] for order in ORDERS})
+    return {order: peaks[1][order] - peaks[0][order] for order in ORDERS}
 
 
 def _run(values: dict[str, object]) -> tuple[float, float]:

@@ -30,8 +30,8 @@ MIXES = ("mix3", "mix4", "mix5", "mix6")
 BASELINE, VIRT, AGG, STAR = "sync", "virt", "agg", "aspf-star"
 POLICIES = (BASELINE, VIRT, AGG, "aspf", STAR)
 """The paper's."""
-OURS, ADAPTIVE = "foresight", "adaptive"
-RIVALS = ("async", "readahead-cluster", "readahead-vma", "leap", ADAPTIVE, OURS, "optimum")
+OURS, ADAPTIVE, BOUND = "foresight", "adaptive", "optimum"
+RIVALS = ("async", "readahead-cluster", "readahead-vma", "leap", ADAPTIVE, OURS, BOUND)
 LATENCIES = (3.0, 4.0, 5.0, 6.0, 7.0)
 """Figure 7, us."""
 PAGES = (2, 4, 6, 8, 10)
@@ -65,9 +65,11 @@ class Case:
         return f"chains-{program}" if self.chains else program
 
 
-def product(mixes: Iterable[str], policies: Sequence[str], values: Sequence[dict[str, object]] = ({},)) -> list[Case]:
-    """Every policy for every mix and all of the values."""
-    return [Case(mix, policy, value) for mix in mixes for value in values for policy in policies]
+def product(mixes: Iterable[str], policies: Sequence[str], values: Sequence[dict[str, object]] = ({},),
+            chains: bool = False) -> list[Case]:
+    """Every policy for every mix and all of the values. With `chains`, the paper's text is read literally."""
+    literal = {"preset": "paper"} if chains else {}
+    return [Case(mix, policy, literal | value, chains=chains) for mix in mixes for value in values for policy in policies]
 
 
 def traces_of(setup: Setup, names: Iterable[str]) -> dict[str, traces.Trace]:
@@ -155,8 +157,8 @@ TRACE = Column("shortest_trace_m", "trace, million accesses", "Accesses of the m
 MIX = word("mix", "mix", "Which programs run together.")
 POLICY = word("policy", "policy", "How page faults are handled.")
 TIME, FAULTS = output.TIME, output.FAULTS.but(heading="ULL accesses")
-TIMES = (TIME,)
-"""Times in tables. Add output.WAITING when the tables are measured next: the CSV files of the last measurement lack it."""
+TIMES = (TIME, output.WAITING)
+"""Each table that has a time also has the share of waiting."""
 PERCENT_PAPER = Column("paper", "paper %", "The paper's value.", "%", None, ".2f")
 PAGES_LIE = word("pages", "pages lie", "Do pages lie in the address space as in the program, or at random addresses?")
 
@@ -208,9 +210,9 @@ LESS = (TIME_LESS, SWITCHES_LESS, FAULTS_LESS, less(output.MOVED, "fewer moved %
 """Columns that `compare` adds."""
 
 
-def figure_1b(setup: Setup) -> list[dict]:
+def figure_1b(setup: Setup, chains: bool = False) -> list[dict]:
     """Asynchronous and synchronous handling: the whole run, and faults by windows."""
-    records = compare(simulate(setup, product(["figure1"], ["async", BASELINE]), output.over_time), "async")
+    records = compare(simulate(setup, product(["figure1"], ["async", BASELINE], chains=chains), output.over_time), "async")
     for record in records:
         counts = record["window_faults"]
         mean = sum(counts) / max(len(counts), 1)
@@ -221,9 +223,9 @@ def figure_1b(setup: Setup) -> list[dict]:
     return note(records, "paper", "1b", "saved", "{policy}")
 
 
-def figure_1c(setup: Setup) -> list[dict]:
+def figure_1c(setup: Setup, chains: bool = False) -> list[dict]:
     """Faults of each process by thirds of its time slices."""
-    records = simulate(setup, product(["figure1"], [BASELINE]), output.processes)
+    records = simulate(setup, product(["figure1"], [BASELINE], chains=chains), output.processes)
     for process in records[0]["each"]:
         for part in output.PARTS:
             process[f"{part}_share"] = 100 * process[part] / max(process["process_faults"], 1)
@@ -239,18 +241,18 @@ def figure_6(figure: str, path: tuple[str, ...] = ("{mix}", "{policy}")) -> Call
     return measure
 
 
-def figure_7(setup: Setup) -> list[dict]:
+def figure_7(setup: Setup, chains: bool = False) -> list[dict]:
     """Mix6 with slower devices."""
     slower = [{"device.latency_us": latency} for latency in LATENCIES]
-    records = simulate(setup, product(["mix6"], [BASELINE, VIRT, STAR], slower), output.prefetches)
+    records = simulate(setup, product(["mix6"], [BASELINE, VIRT, STAR], slower, chains), output.prefetches)
     return note(compare(records), "paper", "7", "{latency_us:g}", "{policy}")
 
 
-def figure_8(setup: Setup) -> list[dict]:
+def figure_8(setup: Setup, chains: bool = False) -> list[dict]:
     """Mix6 with fewer and more pages read with a fault."""
     # Agg_virtual reads as many as the device takes, whatever this number is.
-    cases = product(["mix6"], [VIRT, STAR], [{"prefetch.pages": pages} for pages in PAGES])
-    records = compare(simulate(setup, [Case("mix6", BASELINE), *cases], output.prefetches))
+    cases = product(["mix6"], [VIRT, STAR], [{"prefetch.pages": pages} for pages in PAGES], chains)
+    records = compare(simulate(setup, [*product(["mix6"], [BASELINE], chains=chains), *cases], output.prefetches))
     virt = {record["prefetch_pages"]: record["pages_moved"] for record in records if record["policy"] == VIRT}
     for record in records:
         if record["policy"] not in (BASELINE, VIRT):
@@ -258,9 +260,9 @@ def figure_8(setup: Setup) -> list[dict]:
     return note(records, "paper", "8", "{prefetch_pages}", "{policy}")
 
 
-def figure_9(setup: Setup) -> list[dict]:
+def figure_9(setup: Setup, chains: bool = False) -> list[dict]:
     """Shares of the processor early in the run, by process."""
-    records = simulate(setup, product(["figure9"], [BASELINE, STAR]), output.processes)
+    records = simulate(setup, product(["figure9"], [BASELINE, STAR], chains=chains), output.processes)
     for record in records:
         for row in record["each"]:
             row |= {"paper_5": paper.value("9a", record["policy"], row["process"]),
@@ -305,7 +307,7 @@ def as_they_lie_and_at_random(setup: Setup, cases: Sequence[Case]) -> list[dict]
     """Compared runs of programs as they are, and of the same with pages at random addresses."""
     records = []
     for away in (False, True):
-        found = compare(simulate(setup, [replace(case, scattered=away) for case in cases], output.prefetches))
+        found = compare(simulate(setup, [replace(case, scattered=int(away)) for case in cases], output.prefetches))
         records += [{**record, "pages": "at random" if away else "as they are"} for record in found]
     return records
 
@@ -396,7 +398,7 @@ _add("aspf-1b", "faults over time, asynchronous and synchronous (ASPF 1b, II-B)"
     POLICY, *TIMES, PAPER_S, *with_interval(SAVED_OVER_ASYNC, "± points"), PERCENT_PAPER, output.FAULTS,
     output.WINDOW, WINDOW_MEAN, WINDOW_PEAK, VARIATION,
 ), beside=aspf_compared.waiting, more=LESS,
-     views={"": View((POLICY, TIME, PAPER_S, SAVED_OVER_ASYNC, PERCENT_PAPER, output.FAULTS, VARIATION))}, faults=WINDOWS)
+     views={"": View((POLICY, *TIMES, PAPER_S, SAVED_OVER_ASYNC, PERCENT_PAPER, VARIATION))}, faults=WINDOWS)
 _add("aspf-1c", "faults by thirds of a time slice (ASPF 1c)", figure_1c, (PROCESS, output.PROCESS_FAULTS, *THIRDS),
      beside=aspf_compared.heads, rows=by_process, more=output.OF_PROCESSES, thirds=thirds(output.PARTS))
 _add("aspf-6a", "time by mix and policy (ASPF 6a)", figure_6("6a"), (MIX, POLICY, *TIMES, *SAVED, PERCENT_PAPER), keys=2,
@@ -416,7 +418,7 @@ _add("aspf-7", "time by the device's latency (ASPF 7)", figure_7, (LATENCY, POLI
 _add("aspf-8", "time and pages moved by pages prefetched (ASPF 8)", figure_8, (
     PREFETCH, POLICY, *TIMES, *SAVED, PERCENT_PAPER, output.MOVED, *with_interval(MOVED_LESS, "± fewer moved"),
 ), beside=aspf_compared.times_by_pages, keys=2, more=WITH_PREFETCHES,
-     views={"": View((PREFETCH, POLICY, TIME, TIME_LESS, PERCENT_PAPER, output.MOVED, MOVED_LESS))},
+     views={"": View((PREFETCH, POLICY, *TIMES, TIME_LESS, PERCENT_PAPER, MOVED_LESS))},
      time=plots.Lines("prefetch_pages", "policy", "time_s_less", "pages prefetched", LESS_TIME, "paper"))
 _add("aspf-9", "shares of the processor (ASPF 9)", figure_9, (
     POLICY, PROCESS,
@@ -429,7 +431,7 @@ _add("aspf-9", "shares of the processor (ASPF 9)", figure_9, (
 _add("aspf-beyond", "all policies on Mix3 to Mix6: the paper's, rivals, ours, a bound", beyond, (
     MIX, POLICY, *TIMES, *SAVED, *with_interval(OVER_STAR, "± over aspf-star"), *ACCESSES, output.SWITCHES, SWITCHES_LESS,
     output.MOVED, output.JAIN,
-), keys=2, more=LESS, views={"": View((MIX, POLICY, TIME, TIME_LESS, OVER_STAR, FAULTS_LESS, output.JAIN))},
+), keys=2, more=LESS, views={"": View((MIX, POLICY, *TIMES, TIME_LESS, OVER_STAR, output.JAIN))},
      time=plots.Bars("mix", "policy", "time_s_less", LESS_TIME))
 _add("aspf-prefetches", "prefetches of use on Mix6 (ASPF IV-B1)", costs, (
     POLICY,
@@ -451,7 +453,7 @@ _add("aspf-slow-device", "where waiting loses: slower devices, more processes", 
     PROCESSES, LATENCY, POLICY, *TIMES, *with_interval(less(TIME, "less than async %", "async"), "± points"), output.SWITCHES,
     output.FAULTS, output.JAIN,
 ), keys=3, orders=False, more=LESS, views={"": View((
-    PROCESSES, LATENCY, POLICY, TIME, less(TIME, "less than async %", "async"), output.SWITCHES, output.FAULTS))},
+    PROCESSES, LATENCY, POLICY, *TIMES, less(TIME, "less than async %", "async"), output.SWITCHES))},
      time=plots.Lines("latency_us", "policy", "time_s_less", "device latency, us", "time saved over async, %", panel="processes",
                       log=True))
 _add("aspf-scattered", "what neighbours in address space are worth: pages as they lie, and at random", scattered, (
@@ -464,7 +466,7 @@ _add("aspf-sets", "A-SPF* by the size of its sets and what they span", sets, (
     MIX, CAPACITY, SPAN, TIME_LESS, FAULTS_LESS, output.ISSUED["set"], output.USEFUL["set"]))})
 _add("aspf-free-drive", "reading ahead that costs no time of the drive", free_drive, (
     PAGES_LIE, MIX, POLICY, *TIMES, *SAVED, *ACCESSES), keys=3, orders=False, more=WITH_PREFETCHES,
-     views={"": View((PAGES_LIE, MIX, POLICY, TIME, TIME_LESS, FAULTS, FAULTS_LESS))})
+     views={"": View((PAGES_LIE, MIX, POLICY, *TIMES, TIME_LESS, FAULTS_LESS))})
 _add("aspf-memory", "Mix3 with less and more memory", memory, (
     MEMORY, POLICY, *TIMES, *SAVED, *ACCESSES,
 ), keys=2, orders=False, more=LESS, time=plots.Lines("memory_mib", "policy", "time_s_less", "memory, MiB", LESS_TIME))

@@ -4,8 +4,10 @@ figures (docs/decisions/103-chains.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 from itertools import product
 
 from trapless.loads.setup import Setup
@@ -31,20 +33,32 @@ WHY = {
 """What each figure is called, and why ours may differ."""
 
 
-def _cases(mixes: Sequence[str], policies: Sequence[str]) -> list[figures.Case]:
-    return [replace(case, chains=True) for case in figures.product(mixes, policies, [{"preset": "paper"}])]
-
-
 def chains(setup: Setup) -> list[dict]:
     """The paper's policies, read literally, on Mix3 to Mix6 of chains."""
-    records = figures.compare(figures.simulate(setup, _cases(figures.MIXES, figures.POLICIES), output.prefetches))
+    cases = figures.product(figures.MIXES, figures.POLICIES, chains=True)
+    records = figures.compare(figures.simulate(setup, cases, output.prefetches))
     virt = {record["mix"]: record for record in records if record["policy"] == figures.VIRT}
-    for record in records:
-        for key, figure in FIGURES.items():
-            record[f"paper_{key}"] = paper.value(figure, record["mix"], record["policy"])
+    for record in _beside_paper(records):
         record["paper_useful"] = paper.value("6c", "useful_set_prefetches", record["policy"]) if record["mix"] == "mix6" else None
         if record["policy"] not in (figures.BASELINE, figures.VIRT):
             record["moved_less_than_virt"] = 100 * (1 - record["pages_moved"] / virt[record["mix"]]["pages_moved"])
+    return records
+
+
+def programs(setup: Setup) -> list[dict]:
+    """The paper's policies on Mix3 to Mix6 of the recorded programs, read literally (preset `paper`) and by default."""
+    literal, default = (figures.compare(figures.simulate(setup, figures.product(figures.MIXES, figures.POLICIES, [values]),
+                                                         output.prefetches)) for values in ({"preset": "paper"}, {}))
+    for record, other in zip(literal, default, strict=True):
+        record |= {f"default_{key}": other[key] for key in FIGURES if key in other}
+    return _beside_paper(literal)
+
+
+def _beside_paper(records: list[dict]) -> list[dict]:
+    """Add the paper's values of figures 6a to 6c."""
+    for record in records:
+        for key, figure in FIGURES.items():
+            record[f"paper_{key}"] = paper.value(figure, record["mix"], record["policy"])
     return records
 
 
@@ -52,9 +66,9 @@ def labels(setup: Setup) -> list[dict]:
     """A-SPF on Mix3 of chains with every choice of memory-intensive processes, fixed for the whole run."""
     names = paper.mixes()["mix3"]
     choices = list(product((False, True), repeat=len(names)))
-    values = [{"preset": "paper", **{f"process.{at}.intense": which for at, which in enumerate(chosen)}} for chosen in choices]
-    cases = [*_cases(["mix3"], [figures.BASELINE]), *(figures.Case("mix3", "aspf", value, chains=True) for value in values)]
-    _, *records = figures.compare(figures.simulate(setup, cases, output.prefetches))
+    values = [{f"process.{at}.intense": which for at, which in enumerate(chosen)} for chosen in choices]
+    cases = [figures.product(["mix3"], *rest, chains=True) for rest in (([figures.BASELINE],), (["aspf"], values))]
+    _, *records = figures.compare(figures.simulate(setup, sum(cases, []), output.prefetches))
     for record, chosen in zip(records, choices, strict=True):
         record["intense"] = ", ".join(name for name, which in zip(names, chosen, strict=True) if which) or "none"
     return records
@@ -71,14 +85,38 @@ def beside(records: Sequence[dict]) -> list[Compared]:
                     if record["paper_useful"] is not None and record.get("set_useful_share") is not None]
 
 
+def _figure(name: str, measure: Callable[[Setup, bool], list[dict]], why: str = "") -> dict[str, Experiment]:
+    """A figure of figures.py on chains. `why`: the reason for differences from the paper, if that of figures.py is wrong here."""
+    usual = figures.EXPERIMENTS[f"aspf-{name}"]
+    (table,) = usual.tables.values()
+
+    @wraps(measure)
+    def on_chains(setup: Setup) -> list[dict]:
+        return measure(setup, True)
+
+    def compared(records: list[dict]) -> list[Compared]:
+        return [replace(each, reason=why or each.reason) for each in usual.compared(records)]
+
+    return {f"aspf-chains-{name}": replace(
+        usual, title=f"{usual.title}, on chains", measure=in_all_orders(on_chains), tables={f"aspf-chains-{name}": table},
+        about=f"{inspect.getdoc(measure)} {ABOUT} {figures.IN_ORDERS}", compared=compared)}
+
+
 def _paper(key: str, heading: str) -> Column:
     return Column(f"paper_{key}", heading, "The paper's value.", "%", None, ".2f")
+
+
+def _default(column: Column, heading: str) -> tuple[Column, Column]:
+    default = column.but(key=f"default_{column.key}", heading=heading, meaning=f"{column.meaning} With the defaults.")
+    return figures.with_interval(default, f"± {heading.removesuffix(' %')}")
 
 
 SAVED, SWITCHES, FAULTS = figures.TIME_LESS, figures.SWITCHES_LESS, figures.FAULTS_LESS
 USEFUL = output.USEFUL["set"]
 PAPERS = (_paper("time_s_less", "paper's time saved %"), _paper("faults_less", "paper's fewer accesses %"),
           _paper("context_switches_less", "paper's fewer switches %"))
+DEFAULTS = (_default(SAVED, "saved by default %"), _default(FAULTS, "fewer accesses by default %"),
+            _default(SWITCHES, "fewer switches by default %"))
 INTENSE = word("intense", "memory-intensive", "Which processes have this label.")
 _KEYS = (figures.MIX, figures.POLICY)
 ABOUT = ("By the paging simulator (docs/reference/pagesim.md) in the paper's setting, read literally. Chains (decision 103) take "
@@ -87,7 +125,7 @@ ABOUT = ("By the paging simulator (docs/reference/pagesim.md) in the paper's set
 EXPERIMENTS = {
     "aspf-chains": Experiment(
         "the paper's policies, read literally, on chains (ASPF 6a to 6c, IV-B1)", in_all_orders(chains), {"aspf-chains": Table((
-            *_KEYS, figures.TIME, output.WAITING, *figures.with_interval(SAVED, "± points"), PAPERS[0],
+            *_KEYS, *figures.TIMES, *figures.with_interval(SAVED, "± points"), PAPERS[0],
             *figures.ACCESSES, PAPERS[1], output.SWITCHES, *figures.with_interval(SWITCHES, "± fewer switches"), PAPERS[2],
             output.ISSUED["set"], *figures.with_interval(USEFUL, "± set"), figures.PAPER_USEFUL, output.MOVED,
             *figures.with_interval(figures.MOVED_LESS, "± fewer moved"), figures.TRACE), 2, views={
@@ -98,7 +136,21 @@ EXPERIMENTS = {
         about=f"{chains.__doc__} {ABOUT} {figures.IN_ORDERS}"),
     "aspf-labels": Experiment(
         "A-SPF by its labels, on Mix3 of chains", labels, {"aspf-labels": Table((
-            INTENSE, figures.TIME, SAVED, figures.FAULTS, FAULTS, output.SWITCHES, SWITCHES, figures.TRACE), views={
+            INTENSE, *figures.TIMES, SAVED, figures.FAULTS, FAULTS, output.SWITCHES, SWITCHES, figures.TRACE), views={
             "": View((INTENSE, SAVED, FAULTS, SWITCHES))})}, {}, guest=False,
         more=(*figures.WITH_PREFETCHES, *figures.OF_RECORD), about=f"{labels.__doc__} {ABOUT} {figures.IN_ONE_ORDER}"),
+    **_figure("1b", figures.figure_1b),
+    **_figure("1c", figures.figure_1c),
+    **_figure("7", figures.figure_7, PREDICTED),
+    **_figure("8", figures.figure_8, PREDICTED),
+    **_figure("9", figures.figure_9),
+    "aspf-programs": Experiment(
+        "the paper's policies, read literally, on the recorded programs", in_all_orders(programs), {"aspf-programs": Table((
+            *_KEYS, *figures.TIMES, *figures.with_interval(SAVED, "± points"), *DEFAULTS[0], PAPERS[0],
+            *figures.ACCESSES, *DEFAULTS[1], PAPERS[1],
+            output.SWITCHES, *figures.with_interval(SWITCHES, "± fewer switches"), *DEFAULTS[2], PAPERS[2],
+            *figures.with_interval(USEFUL, "± set"), figures.TRACE), 2, views={
+            "": View((*_KEYS, output.WAITING, SAVED, DEFAULTS[0][0], PAPERS[0], FAULTS))})}, {}, guest=False,
+        more=(*figures.WITH_PREFETCHES, *figures.OF_RECORD),
+        about=f"{programs.__doc__} {figures.ABOUT} {figures.IN_ORDERS}"),
 }

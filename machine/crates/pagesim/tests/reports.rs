@@ -50,7 +50,8 @@ fn simulations() -> Vec<(String, Settings, Vec<Program>)> {
         let text = format!(
             "policy = '{policy}'\n[cpu]\ninstruction_ns = 1.0\ncache_kib = 8\ncache_ways = 2\ncache = '{cache}'\nfault_us = 0.5\n\
              [memory]\nframes = {}\nreserve = {}\nreplacement = '{replacement}'\n[scheduler]\nkind = '{scheduler}'\n\
-             [device]\nahead = '{ahead}'\nlatency_us = {}.5\n[aspf]\nset_capacity = 8\n{processes}",
+             [device]\nahead = '{ahead}'\nlatency_us = {}.5\n[aspf]\nset_capacity = 8\nfull_set = 'replace'\n\
+             sets_span_turns = false\nrebuilt = 'any-intense'\naccessed = 'since-read'\n{processes}",
             30 + 3 * n,
             n % 5,
             2 + 3 * n,

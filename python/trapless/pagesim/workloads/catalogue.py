@@ -84,4 +84,5 @@ WORKLOADS = {workload.name: workload for workload in (
     _chains(4, "xz", "xz", 3_500_000, lines=7),
     _chains(5, "wrf", "WRF", 3_400_000, lines=7),
     _chains(6, "tensorflow", "TensorFlow", 3_000_000, lines=7),
+    _chains(7, "deepsjeng", "DeepSjeng", 3_300_000, lines=7),
 )}

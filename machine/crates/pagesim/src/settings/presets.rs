@@ -47,8 +47,10 @@ mod tests {
     }
 
     #[test]
-    fn today_is_what_is_usual() {
-        let (plain, today) = (settings(REST).unwrap(), settings(&format!("preset = 'today'\n{REST}")).unwrap());
+    fn the_defaults_are_today_with_four_readings_of_paper() {
+        let plain = settings(REST).unwrap();
+        let four = "set_capacity = 16\nfull_set = 'leave'\nsets_span_turns = true\nrebuilt = 'next-only'\naccessed = 'last-turn'\n";
+        let today = settings(&format!("preset = 'today'\n{REST}[aspf]\n{four}")).unwrap();
         let today = Settings { preset: None, ..today };
         assert_eq!(toml::to_string(&plain).unwrap(), toml::to_string(&today).unwrap());
     }

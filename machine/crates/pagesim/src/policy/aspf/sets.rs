@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     fn sets(capacity: u32, pages: u32) -> Sets {
-        Sets::new(&Aspf { set_capacity: capacity, ..Aspf::default() }, pages)
+        Sets::new(&Aspf { set_capacity: capacity, full_set: FullSet::Replace, ..Aspf::default() }, pages)
     }
 
     /// Feeds a sequence of faults. Returns the members of each set, from the head.

@@ -32,15 +32,16 @@ pub struct Aspf {
     pub postponed_are_ready: bool,
 }
 
+/// The readings with which A-SPF* saves the most time on a realistic drive (studies/aspf/results-readings.md).
 impl Default for Aspf {
     fn default() -> Aspf {
         Aspf {
-            set_capacity: 256,
-            full_set: FullSet::Replace,
-            sets_span_turns: false,
+            set_capacity: 16,
+            full_set: FullSet::Leave,
+            sets_span_turns: true,
             min_accuracy: 0.5,
-            rebuilt: Rebuilt::AnyIntense,
-            accessed: Accessed::SinceRead,
+            rebuilt: Rebuilt::NextOnly,
+            accessed: Accessed::LastTurn,
             max_reconstruct: 4096,
             reconstruct_depth: 4,
             fault_rate: FaultRate::Window,
